@@ -10,8 +10,15 @@ from torch import nn
 
 import attlas
 from attlas.errors import AttlasError, DataError
-from attlas.monitoring import AttentionWarning, HeadStatistics, Thresholds, read_history
-from attlas.monitoring.alarms import KINDS, AlarmState
+from attlas.monitoring import (
+    Alarm,
+    AttentionWarning,
+    HeadStatistics,
+    Reading,
+    Thresholds,
+    read_history,
+)
+from attlas.monitoring.alarms import KINDS, AlarmState, messages_of
 
 HEALTHY = HeadStatistics(
     "encoder.0", 2, 100, visible=8.0, max_logit=4.0, entropy=1.5, normalized_entropy=0.7,
@@ -155,15 +162,61 @@ def test_what_is_not_finite_is_reported_for_the_layer_where_it_began(tmp_path: P
     assert records[1]["heads"][4]["entropy"] is None
 
 
-def test_an_alarm_is_a_warning_of_python_by_default():
+def test_a_kind_of_alarm_is_one_warning_of_python_by_default():
     broken = model()
     watch = attlas.watch(broken, thresholds={"max_logit": 1e-6})
     broken(torch.randn(2, 5, 16))
     with pytest.warns(AttentionWarning) as reported:
-        watch.step()
-    assert str(reported[0].message).startswith(
-        "step 1, layer 'layers.0.self_attn', head 0: the large"
+        reading = watch.step()
+    assert len(reading.alarms) == 12
+    (warning,) = reported
+    worst = max(reading.alarms, key=lambda alarm: alarm.figure)
+    assert str(warning.message).startswith(worst.message.split(". ")[0] + "; the same in ")
+    assert "'layers.0.self_attn' heads " in str(warning.message)
+
+
+def alarm(kind, layer, head, figure, threshold=100.0):
+    return Alarm(7, kind, layer, head, "max_logit", figure, threshold)
+
+
+def test_messages_name_the_worst_head_and_all_others():
+    alarms = [
+        alarm("logit_growth", "a", 1, 101.0),
+        alarm("logit_growth", "b", 0, 130.0),
+        alarm("mask_diagonal", "a", None, 1.0, 0.0),
+        alarm("logit_growth", "b", 3, 102.0),
+        alarm("logit_growth", "a", 2, 103.0),
+    ]
+    growth, mask = messages_of(alarms)
+    assert growth.startswith(
+        "step 7, layer 'b', head 0: the largest attention score is 130, above 100; "
+        "the same in 'a' heads 1, 2; 'b' head 3. People lower the learning rate"
     )
+    assert mask == alarms[2].message
+
+
+def test_messages_count_the_layers_that_they_do_not_name():
+    (message,) = messages_of(alarm("nonfinite", f"{n}", None, None) for n in range(9))
+    assert "the same in '1'; '2'; '3'; '4'; '5'; '6'; 2 more layers (see" in message
+
+
+def test_messages_of_a_healthy_reading():
+    assert messages_of([]) == []
+
+
+def test_a_printed_reading_is_a_table_of_heads():
+    sick = replace(HEALTHY, layer="decoder.10", head=0, max_logit=200.0, self_share=None)
+    alarms = AlarmState(Thresholds()).advance(3, [HEALTHY, sick])
+    assert str(Reading(3, [HEALTHY, sick], alarms)).splitlines() == [
+        "step 3",
+        "layer       head  queries  max_logit  entropy  normalized_entropy  effective_keys  "
+        "first_share  self_share  received_share  distance  nonfinite",
+        "encoder.0      2      100          4      1.5                 0.7             4.5  "
+        "        0.1         0.2             0.3         2          0",
+        "decoder.10     0      100        200      1.5                 0.7             4.5  "
+        "        0.1                         0.3         2          0",
+        alarms[0].message,
+    ]
 
 
 # The file.
@@ -213,10 +266,13 @@ def test_a_training_that_goes_back_repeats_its_steps(tmp_path: Path):
 
 def test_without_a_step_the_file_says_how_many_were_done(tmp_path: Path):
     path = tmp_path / "watch.jsonl"
-    for expected in ([1, 2], [1, 2, 3, 4]):
-        with attlas.watch(model(), every=1, path=path) as watch:
-            steps(watch, watch.model, 2)
-        assert [record["step"] for record in read_history(path)] == expected
+    with attlas.watch(model(), every=1, path=path) as watch:
+        steps(watch, watch.model, 2)
+    with pytest.warns(AttentionWarning, match=r"watch\.jsonl has readings to step 2.*pass step=2"):
+        watch = attlas.watch(model(), every=1, path=path)
+    with watch:
+        steps(watch, watch.model, 2)
+    assert [record["step"] for record in read_history(path)] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("content", [b"a letter\n", b'{"step": 1}\n', b"no line", b"[1]\n", b"{}"])

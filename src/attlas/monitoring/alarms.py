@@ -1,6 +1,7 @@
 """Alarms: what of a reading is a sign of trouble, in words."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -72,10 +73,19 @@ class Alarm:
     @property
     def message(self) -> str:
         """What happened, and what people do about it."""
+        return f"{self._finding}. {ADVICE[self.kind]}"
+
+    @property
+    def _finding(self) -> str:
         place = f"layer {self.layer!r}" + ("" if self.head is None else f", head {self.head}")
         value = "not finite" if self.figure is None else f"{self.figure:.4g}"
         what = _WHAT[self.kind].format(figure=value, threshold=f"{self.threshold:g}")
-        return f"step {self.step}, {place}: {what}. {ADVICE[self.kind]}"
+        return f"step {self.step}, {place}: {what}"
+
+    @property
+    def _excess(self) -> float:
+        """How far the figure is beyond its threshold."""
+        return math.inf if self.figure is None else abs(self.figure - self.threshold)
 
     def __str__(self) -> str:
         return self.message
@@ -125,6 +135,40 @@ ADVICE: Mapping[str, str] = {
     "nonfinite": "People compute the softmax in float32, lower the learning rate, or look for rows "
     "that a mask hides whole",
 }
+
+
+_PLACES = 6
+"""So many layers a message names one by one."""
+
+
+def messages_of(alarms: Iterable[Alarm]) -> list[str]:
+    """One message for each kind of alarm of a reading: the worst figure, and where else it is so.
+
+    A training that goes wrong has the same alarm in many heads at once.
+    """
+    kinds: dict[str, list[Alarm]] = {}
+    for alarm in alarms:
+        kinds.setdefault(alarm.kind, []).append(alarm)
+    return [_message(alike) for alike in kinds.values()]
+
+
+def _message(alike: Sequence[Alarm]) -> str:
+    worst = max(alike, key=lambda alarm: alarm._excess)
+    others = [alarm for alarm in alike if alarm is not worst]
+    if not others:
+        return worst.message
+    layers: dict[str, list[str]] = {}
+    for other in others:
+        heads = layers.setdefault(other.layer, [])
+        if other.head is not None:
+            heads.append(str(other.head))
+    places = [
+        f"{layer!r}" + (f" head{'s' if len(heads) > 1 else ''} {', '.join(heads)}" if heads else "")
+        for layer, heads in layers.items()
+    ]
+    if len(places) > _PLACES:
+        places[_PLACES:] = [f"{len(places) - _PLACES} more layers (see `alarms` of the reading)"]
+    return f"{worst._finding}; the same in {'; '.join(places)}. {ADVICE[worst.kind]}"
 
 
 class AlarmState:

@@ -18,8 +18,13 @@ from attlas._files import (
     write_whole,
 )
 from attlas.errors import DataError, quoted
-from attlas.monitoring.alarms import Alarm
+from attlas.monitoring.alarms import Alarm, messages_of
 from attlas.monitoring.statistics import FIGURES, HeadStatistics
+
+_COLUMNS = (
+    "queries", "max_logit", "entropy", "normalized_entropy", "effective_keys", "first_share",
+    "self_share", "received_share", "distance", "nonfinite",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,20 @@ class Reading:
     step: int
     heads: Sequence[HeadStatistics]
     alarms: tuple[Alarm, ...] = ()
+
+    def __str__(self) -> str:
+        """A table with a row for each head, and the alarms that begin."""
+        rows: list[tuple[str, ...]] = [("layer", "head", *_COLUMNS)]
+        for head in self.heads:
+            values = [getattr(head, name) for name in _COLUMNS]
+            cells = ["" if value is None else f"{value:.4g}" for value in values]
+            rows.append((head.layer, str(head.head), *cells))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [f"step {self.step}"]
+        for layer, *cells in rows:
+            aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+            lines.append("  ".join([layer.ljust(widths[0]), *aligned]))
+        return "\n".join([*lines, *messages_of(self.alarms)])
 
     def record(self) -> dict[str, Any]:
         """As JSON; None = not known or not finite."""

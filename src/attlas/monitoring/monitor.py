@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 import torch.distributed as dist
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from attlas.errors import AttlasError, UnsupportedError
-from attlas.monitoring.alarms import Alarm, AlarmState, Thresholds
+from attlas.monitoring.alarms import Alarm, AlarmState, Thresholds, messages_of
 from attlas.monitoring.history import HistoryFile, Reading, head_statistics_of, read_history
 from attlas.monitoring.processes import of_all_processes
 from attlas.monitoring.reader import (
@@ -31,6 +31,7 @@ from attlas.recording.observe import check_not_compiled, explain_empty_trace
 from attlas.recording.trace import is_integer
 
 Log = Callable[[dict[str, float]], object]
+OnAlarm = Callable[[Alarm], object] | Literal["warn"] | None
 
 _MANY_PASSES = 1_000
 """So many forward passes of one step look like a loop without `watch.step()`."""
@@ -38,11 +39,6 @@ _MANY_PASSES = 1_000
 
 class AttentionWarning(UserWarning):
     """An alarm of `attlas.watch`, or attention that it cannot read."""
-
-
-def warn_of_alarm(alarm: Alarm) -> None:
-    """Show an alarm as a warning of Python."""
-    warnings.warn(str(alarm), AttentionWarning, stacklevel=4)
 
 
 class _Hook:
@@ -82,7 +78,7 @@ class Watch:
         thresholds: Thresholds,
         path: Path | str | None = None,
         log: Log | None = None,
-        on_alarm: Callable[[Alarm], object] | None = warn_of_alarm,
+        on_alarm: OnAlarm = "warn",
         step: int | None = None,
         process_group: Any = None,
     ) -> None:
@@ -188,6 +184,11 @@ class Watch:
             self.resume([r for r in records if step is None or r["step"] <= step])
             if step is None and self.history:
                 self._step = self.history[-1]["step"]
+                self._warn_once(
+                    f"{path} has readings to step {self._step:,}, and this watch goes on from "
+                    f"there: for a training that goes on pass step={self._step}; for a new one "
+                    "name another file, or remove this one"
+                )
         if self._is_main:
             self._file = HistoryFile(path)
 
@@ -279,10 +280,16 @@ class Watch:
                 self._file.write(record)
             if self._log is not None:
                 self._log(found.flat())
-            if self._on_alarm is not None:
-                for alarm in found.alarms:
-                    self._on_alarm(alarm)
+            self._report(found.alarms)
         return found
+
+    def _report(self, alarms: Sequence[Alarm]) -> None:
+        if self._on_alarm == "warn":
+            for message in messages_of(alarms):
+                warnings.warn(message, AttentionWarning, stacklevel=4)
+        elif self._on_alarm is not None:
+            for alarm in alarms:
+                self._on_alarm(alarm)
 
     def _gathered(self, recorders: Sequence[StatisticsRecorder]) -> dict[str, LayerTotals]:
         """The totals of all processes; see `of_all_processes`."""
@@ -357,7 +364,7 @@ def watch(
     every: int = 50,
     path: Path | str | None = None,
     log: Log | None = None,
-    on_alarm: Callable[[Alarm], object] | None = warn_of_alarm,
+    on_alarm: OnAlarm = "warn",
     thresholds: Thresholds | Mapping[str, float | str] | None = None,
     step: int | None = None,
     process_group: Any = None,
@@ -376,8 +383,8 @@ def watch(
         every: Steps between two readings.
         path: A file for the readings, one JSON object a line. An existing one goes on.
         log: A function of a flat dict for each reading, such as `wandb.log`.
-        on_alarm: A function of each alarm that begins; by default it is a warning of Python. None =
-            no callback is called, and the readings have them.
+        on_alarm: A function of each alarm that begins. "warn" = a warning of Python for each kind
+            of alarm in a reading, which names the heads. None = the readings alone have them.
         thresholds: Of the alarms: `Thresholds`, or a dict of those that differ from the defaults.
         step: The steps that were done before. None = the last one in the file, or 0.
         process_group: The processes that share the batches. None = all of torch.distributed.

@@ -189,6 +189,7 @@ class LayerTotals:
             ).tolist()
         else:
             low, middle, high = self.quantiles[head]
+        low, middle, high = (value + 0.0 for value in (low, middle, high))  # −0 is 0
         logit = None if self.max_logit is None else float(self.max_logit[head])
         diagonals = self.diagonals[head] if self.diagonals else ()
         return replace(

@@ -8,6 +8,7 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
 from attlas._text import count_noun, describe_memory
+from attlas.monitoring.alarms import messages_of
 from attlas.training.events import (
     EpochFinished,
     Event,
@@ -66,8 +67,8 @@ class Progress:
             case Validated():
                 self._line(_validated(event))
             case Watched():
-                for alarm in event.reading.alarms:
-                    self._line(f"WARNING: {alarm}")
+                for message in messages_of(event.reading.alarms):
+                    self._line(f"WARNING: {message}")
             case EpochFinished() if not self.console.is_terminal:
                 self._line(_epoch(event, again=event.validated == self._shown or self._old(event)))
                 self._shown = event.validated
