@@ -26,6 +26,10 @@ def test_every_name_of_the_package_is_there(name: str) -> None:
     assert name in dir(attlas)
 
 
+def test_the_package_lists_nothing_else() -> None:
+    assert [n for n in dir(attlas) if not n.startswith("__")] == sorted(attlas.__all__)
+
+
 def test_every_folder_of_the_package_is_a_name_of_it_but_the_commands() -> None:
     folders = {file.parent.name for file in Path(attlas.__file__).parent.glob("*/__init__.py")}
     assert folders - {"cli", "jobs"} <= set(attlas.__all__)

@@ -110,6 +110,7 @@ def train(
       attlas train --labels reviews.csv    your own texts with labels
       attlas train multi30k --out runs/m30k --set training.learning_rate=5e-4
       attlas train my.toml --set model.attention=dot
+      attlas train my.toml --set training.max_minutes=30
       attlas train reverse --length 5:40   sequences of symbols, reversed
       attlas train imdb                    a classifier of film reviews
       attlas train runs/my                 continue this run

@@ -173,7 +173,7 @@ def _explain_files(
     if not any(map(exists, files)):
         text = " ".join(map(str, files))
         advice = f"to translate a text: echo {quote(text)} | {join(command + arguments)}"
-        return f"{quoted(text)}, where no file is", advice
+        return f"{quoted(text)}, and there is no such file", advice
     into = "add --into FOLDER"
     if others:
         into = f"take --into FOLDER instead of {' and '.join(others)}"

@@ -563,7 +563,7 @@ def _fields_of_texts(path: str, data_settings: Mapping[str, Any]) -> list[Choice
         raise DataError(
             f"names of columns in line 1 of {path}, such as text and label",
             described,
-            f"write such a line, or name the column: --set data.{missing}=NAME"
+            f"write the names into line 1, or name the column: --set data.{missing}=NAME"
             + (" --set data.label=NAME" if label is None and text is None else ""),
         )
     stated = [("text", text), ("label", label)]

@@ -198,7 +198,7 @@ def read_recipe(
             guess = f"did you mean {similar[0]!r}? " if similar else "check the path, or "
             raise ConfigError(
                 "a recipe: a TOML file, or the name of one that comes with attlas",
-                f"{quoted(str(name), 1000)}, where no file is",
+                f"{quoted(str(name), 1000)}, and there is no such file",
                 f"{guess}use one of: {', '.join(names)}",
             )
         with as_file(_SHIPPED / f"{stem}.toml") as file:
