@@ -242,6 +242,11 @@ def peak_gpu_memory(device: torch.device) -> int | None:
     return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
 
 
+def gpu_memory(device: torch.device) -> int | None:
+    """The bytes that this GPU has; None for a CPU."""
+    return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else None
+
+
 # The processor of this machine, by the names that it gives itself.
 
 

@@ -36,6 +36,7 @@ from attlas.training.logging import MetricsFile
 from attlas.training.progress import duration
 from attlas.training.setup import prepare_run
 from attlas.training.tasks.translation import TranslationTask
+from attlas.training.trainer import note_unused_memory
 from support.killed_trainings import recipe
 
 PLAIN = {"kind": "none"}
@@ -510,3 +511,21 @@ def test_the_first_weights_are_the_same_for_any_number_of_threads(
     finally:
         torch.set_num_threads(before)
     assert set(seen) == {1}
+
+
+@pytest.mark.parametrize(
+    ("peak", "total", "is_noted"),
+    [
+        (2**30, 2**33, True),
+        (2**30, 2**32, True),
+        (2**30, 2**32 - 1, False),
+        (None, None, False),  # a CPU
+        (0, 2**33, False),
+    ],
+)
+def test_a_training_that_takes_little_of_a_gpu_says_so(peak, total, is_noted):
+    note = note_unused_memory(peak, total, 4096)
+    assert (note is not None) == is_noted
+    if note is not None:
+        assert note.startswith("the training took 1,024 MiB of the GPU's ")
+        assert "a larger batching.max_tokens than 4,096 fits" in note

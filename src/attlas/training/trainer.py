@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from attlas._files import explained, locked
 from attlas._hardware import (
     device_called,
+    gpu_memory,
     peak_gpu_memory,
     peak_memory,
     tf32_products,
@@ -89,7 +90,9 @@ def finish(
             best, name = value, AVERAGED
     if name is not None:
         store.point(BEST, name)
-    note = manager.too_few(state)
+    peak, device = peak_gpu_memory(learner.device), learner.device
+    max_tokens = validator.task.recipe.batching.max_tokens
+    notes = manager.too_few(state), note_unused_memory(peak, gpu_memory(device), max_tokens)
     outcome = Outcome(
         **logger.clock.moment(state),
         reason=reason,
@@ -98,13 +101,31 @@ def finish(
         best=None if best is None else best[0],
         checkpoint=name,
         folder=str(manager.folder),
-        notes=(note,) if note else (),
+        notes=tuple(note for note in notes if note),
         peak_memory=peak_memory(),
-        peak_gpu_memory=peak_gpu_memory(learner.device),
+        peak_gpu_memory=peak,
     )
     logger.log(outcome)
     logger.journal.sync()
     return outcome
+
+
+_UNUSED = 4  # so many times the memory of a training leave room for another batch size
+
+
+def note_unused_memory(peak: int | None, total: int | None, max_tokens: int) -> str | None:
+    """What to say where a training used little of a GPU's memory.
+
+    The size of a batch is that of the recipe on every device, so that a recipe is the same training
+    everywhere; memory does not choose it.
+    """
+    if not peak or total is None or total < _UNUSED * peak:
+        return None
+    return (
+        f"the training took {peak / 2**20:,.0f} MiB of the GPU's {total / 2**20:,.0f}: a larger "
+        f"batching.max_tokens than {max_tokens:,} fits, and a GPU computes large batches faster; "
+        "the result depends on it"
+    )
 
 
 # When a training ends.
