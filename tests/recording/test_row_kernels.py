@@ -73,10 +73,27 @@ def on_cpu(monkeypatch: pytest.MonkeyPatch) -> list[RowKernels | None]:
         return given_out[-1]
 
     patch_once(monkeypatch)
-    monkeypatch.setattr(row_kernels, "is_available", lambda device: not row_kernels._failed)
+    monkeypatch.setattr(row_kernels, "is_available", lambda device: True)
+    monkeypatch.setattr(row_kernels, "_failed", set())
     monkeypatch.setattr(row_kernels, "_blocks_of", lambda scores: (32, 16))
     monkeypatch.setattr("attlas.recording.maps.factored.kernels_of", kernels_of)
     return given_out
+
+
+_is_available = row_kernels.is_available
+
+
+@pytest.fixture
+def gpu_of_type(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A GPU of this compute capability is said to be there."""
+
+    def of(*capability: int) -> None:
+        row_kernels._runs_on.cache_clear()
+        monkeypatch.setattr(row_kernels, "is_available", _is_available)
+        monkeypatch.setattr(row_kernels, "_capability", lambda index: capability)
+
+    yield of
+    row_kernels._runs_on.cache_clear()
 
 
 @pytest.fixture
@@ -367,6 +384,35 @@ def test_the_greatest_weights_come_in_their_order(case: str, on_cpu: Given) -> N
     torch.testing.assert_close(weights.double(), expected, atol=1e-6, rtol=1e-5)
 
 
+def test_the_first_of_equal_scores_is_the_greatest_whatever_block_is_read_first() -> None:
+    """The blocks at the edges of a window are read after those that are seen whole."""
+    attention_map = example(window(40), queries=90, keys=90)
+    attention_map.keys.zero_()
+    first = (torch.arange(90) - 40).clamp(min=0)
+    kernels = kernels_for(attention_map, "argmax")
+    assert torch.equal(kernels.argmax, first.expand(kernels.argmax.shape))
+    _, keys = kernels.top(3)
+    assert torch.equal(keys, (first[:, None] + torch.arange(3)).expand(keys.shape))
+
+
+@pytest.mark.parametrize(
+    "pattern", [everywhere, causal, window(33), both(causal, window(60))], ids=str
+)
+def test_long_rows_have_the_statistics_of_the_blocks(pattern: Pattern, without: Any) -> None:
+    """Rows with blocks that are seen whole, at both sides of them, and alone."""
+    attention_map = example(pattern, 5, batch=1, queries=85, keys=90)
+
+    def ask() -> Any:
+        names = ("entropy", "argmax", "distance", "received", "num_visible", "max_weight")
+        summary = attention_map.summary(*names, "count_above", threshold=0.02)
+        pooled = [attention_map.pool(shape=(3, 2), how=how) for how in ("max", "mean")]
+        return [getattr(summary, name) for name in (*names, "count_above")], pooled
+
+    for found, twin in zip(ask(), without(ask), strict=True):
+        for one, other in zip(found, twin, strict=True):
+            torch.testing.assert_close(one, other)
+
+
 def test_equal_scores_come_in_the_order_of_their_keys() -> None:
     keys = torch.ones(1, 1, 20, 4)
     keys[..., 17:, :] = 2
@@ -401,6 +447,7 @@ def test_a_watch_reads_the_same_of_kernels_and_of_blocks(on_cpu: Given, without:
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:All-NaN slice:RuntimeWarning")  # of Triton's interpreter
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 def test_scores_that_are_no_numbers_are_reported_and_stay_in_their_rows(number: float) -> None:
     attention_map = example(queries=5, keys=18)
@@ -432,9 +479,9 @@ def test_blocks_that_are_hidden_whole_are_not_read(
     read: list[int] = []
     plain = triton_kernels._load_rows
 
-    def load(*arguments: Any) -> Any:
+    def load(*arguments: Any, **named: Any) -> Any:
         read.append(1)
-        return plain(*arguments)
+        return plain(*arguments, **named)
 
     monkeypatch.setattr(row_kernels, "_blocks_of", lambda scores: (16, 16))
     monkeypatch.setattr(triton_kernels, "_load_rows", load)
@@ -491,7 +538,6 @@ def test_a_machine_that_cannot_compile_is_reported_once_and_uses_the_blocks(
         raise RuntimeError("Failed to find C compiler. Please specify via CC")
 
     attention_map = CASES["window"]
-    monkeypatch.setattr(row_kernels, "_failed", [])
     with monkeypatch.context() as patch:
         patch.setattr(RowKernels, "_launch", fail)
         with pytest.warns(UserWarning, match="Failed to find C compiler") as warned:
@@ -500,6 +546,48 @@ def test_a_machine_that_cannot_compile_is_reported_once_and_uses_the_blocks(
     twin = without(attention_map.entropy)
     assert torch.equal(found[0], twin)
     assert torch.equal(found[1], twin)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        subprocess.CalledProcessError(1, ["gcc"]),
+        AssertionError("libcuda.so cannot found!"),
+        FileNotFoundError(2, "No such file or directory", "/sbin/ldconfig"),
+        PermissionError(13, "Permission denied"),
+        RuntimeError("0 active drivers ([]). There should only be one."),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_machine_on_which_triton_does_not_run_is_reported_once(
+    error: Exception, gpu_of_type: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(device: torch.device) -> None:
+        raise error
+
+    gpu_of_type(9, 0)
+    monkeypatch.setattr(row_kernels, "_try", fail)
+    with pytest.warns(UserWarning, match=type(error).__name__) as warned:
+        found = [row_kernels.is_available(torch.device("cuda", 0)) for _ in range(3)]
+    assert found == [False] * 3
+    assert len(warned) == 1
+
+
+@pytest.mark.parametrize(
+    ("capability", "expected"), [((7, 5), False), ((8, 0), True), ((8, 6), True), ((9, 0), True)]
+)
+def test_the_kernels_are_for_cards_that_triton_supports(
+    capability: tuple[int, int], expected: bool, gpu_of_type: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[torch.device] = []
+    gpu_of_type(*capability)
+    monkeypatch.setattr(row_kernels, "_try", tried.append)
+    assert row_kernels.is_available(torch.device("cuda", 0)) is expected
+    assert len(tried) == expected
+
+
+def test_the_trial_of_triton_runs_a_kernel() -> None:
+    row_kernels._try(torch.device("cpu"))
 
 
 def test_a_later_pass_that_does_not_fit_a_card_is_left_to_the_blocks(
@@ -511,10 +599,10 @@ def test_a_later_pass_that_does_not_fit_a_card_is_left_to_the_blocks(
         raise errors.OutOfResources(70_000, 65_536, "shared memory")
 
     attention_map = CASES["window"]
-    monkeypatch.setattr(row_kernels, "_failed", [])
     monkeypatch.setattr(RowKernels, "received", fail)
-    with pytest.warns(UserWarning, match="shared memory"):
-        found = attention_map.summary("entropy", "received")
+    with pytest.warns(UserWarning, match="shared memory") as warned:
+        found = [attention_map.summary("entropy", "received") for _ in range(2)][1]
+    assert len(warned) == 1  # it is not tried again
     twin = without(lambda: attention_map.summary("entropy", "received"))
     assert torch.equal(found.received, twin.received)
     torch.testing.assert_close(found.entropy, twin.entropy)
@@ -536,7 +624,6 @@ def test_blocks_that_do_not_fit_a_card_are_made_smaller(
     attention_map = CASES[name]
     wanted = attention_map.summary("entropy", "received", "argmax")
     pooled = attention_map.pool(shape=(3, 4), how="max")
-    monkeypatch.setattr(row_kernels, "_failed", [])
     monkeypatch.setattr(RowKernels, "_launch_blocks", launched)
     found = attention_map.summary("entropy", "received", "argmax")
     for statistic in ("entropy", "received", "argmax"):

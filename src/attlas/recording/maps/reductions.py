@@ -515,11 +515,13 @@ def _left_by_kernels(
         kernels = attention_map.row_kernels(rows or all_rows, frozenset().union(*asked))
     if kernels is None:
         return reductions
-    return [
-        each
-        for each in reductions
-        if each.kernel_names is None or not attempt(partial(each.take, kernels))
-    ]
+    left = []
+    for each in reductions:
+        names = each.kernel_names
+        key = (type(each).__name__, *sorted(names or ()))
+        if names is None or not attempt(partial(each.take, kernels), kernels.scores, key):
+            left.append(each)
+    return left
 
 
 def _taken_by_tiles(

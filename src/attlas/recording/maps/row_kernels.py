@@ -160,7 +160,7 @@ _FAR = 4500.0  # a bias between −this and this hides no key, whatever the scor
 _LONGEST = 1 << 29  # positions are 32-bit numbers in the kernels
 _WIDEST = 256  # a head beyond it leaves no room for blocks
 _TYPES = (torch.float32, torch.float16, torch.bfloat16)
-_AT_ONCE = 1 << 26  # numbers of a bias that are looked at together
+_AT_ONCE = 1 << 24  # numbers of a bias that are looked at together
 _NO_BOUND = 1 << 30
 
 
@@ -193,12 +193,13 @@ def _is_plain(bias: Shaped[Tensor, "..."]) -> bool:
         return True
     if bias.dtype not in _TYPES:
         return False
+    if not bias.numel():
+        return True
     step = max(1, _AT_ONCE // max(1, bias[:, :, :1].numel()))
-    for part in torch.split(bias, step, 2):
-        finite = part.masked_fill(part == -torch.inf, 0.0)
-        if finite.numel() and not bool(finite.abs().amax() <= _FAR):  # also of NaN
-            return False
-    return True
+    parts = torch.split(bias, step, 2)
+    finite = (part.masked_fill(part == -torch.inf, 0.0) for part in parts)
+    largest = torch.stack([part.abs().amax() for part in finite])
+    return bool((largest <= _FAR).all())  # not of NaN
 
 
 # Where the kernels run.
@@ -212,12 +213,53 @@ def _is_installed() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-_failed: list[str] = []  # why the kernels cannot run in this process
+_LEAST_CAPABILITY = (8, 0)  # what Triton supports
+
+_failed: set[tuple[Any, ...]] = set()
+"""What could not be compiled in this process: which statistics, of which type, how wide."""
 
 
 def is_available(device: torch.device) -> bool:
-    """Return True if the kernels run on this device: a GPU, with Triton installed."""
-    return device.type == "cuda" and not _failed and _is_installed()
+    """Return True if the kernels run on this device: a GPU from Ampere on, with a Triton that works
+    there.
+    """
+    if device.type != "cuda" or not _is_installed():
+        return False
+    return _runs_on(torch.cuda.current_device() if device.index is None else device.index)
+
+
+@cache
+def _runs_on(index: int) -> bool:
+    """Return True if Triton compiles and runs a kernel on this GPU. A warning says why not."""
+    if _capability(index) < _LEAST_CAPABILITY:
+        return False
+    try:
+        _try(torch.device("cuda", index))
+    except Exception as error:  # a compiler, headers, a driver or rights may be missing
+        _warn(error)
+        return False
+    return True
+
+
+def _capability(index: int) -> tuple[int, int]:
+    return torch.cuda.get_device_capability(index)
+
+
+def _try(device: torch.device) -> None:
+    """Run the least of all kernels."""
+    numbers = torch.zeros(_LEAST_BLOCK, dtype=torch.int32, device=device)
+    with _on(device):
+        _kernels().trial_pass[(1,)](numbers, SIZE=_LEAST_BLOCK)
+    if numbers.tolist() != list(range(_LEAST_BLOCK)):
+        raise RuntimeError("a kernel of Triton wrote wrong numbers")
+
+
+def _warn(error: Exception) -> None:
+    warnings.warn(
+        "Triton cannot run the kernels of attention statistics here; PyTorch computes the "
+        f"same numbers in more time ({type(error).__name__}: {str(error)[:200]})",
+        stacklevel=3,
+    )
 
 
 def kernels_of(
@@ -230,26 +272,31 @@ def kernels_of(
     """
     if not is_available(scores.query.device) or rows[0] >= rows[1] or not is_known(scores):
         return None
-    return attempt(lambda: RowKernels(scores.of_rows(*rows), rows[0], names))
+    return attempt(
+        lambda: RowKernels(scores.of_rows(*rows), rows[0], names), scores, ("first pass",)
+    )
 
 
-def attempt(work: Callable[[], _Result]) -> _Result | None:
+def attempt(
+    work: Callable[[], _Result], scores: MaskedScores, names: Sequence[str]
+) -> _Result | None:
     """The result of this work with kernels; None, and a warning, where Triton cannot compile them.
 
-    Where there is no compiler, the kernels are not tried again in this process.
+    They are not tried again in this process.
+
+    Args:
+        names: The statistics that the work computes.
     """
+    key = (*names, scores.query.dtype, scores.query.shape[3])
+    if key in _failed:
+        return None
     try:
         return work()
     except Exception as error:
         if not _is_of_compiler(error):
             raise
-        if not _is_out_of_resources(error):  # that is of these widths and types alone
-            _failed.append(str(error))
-        warnings.warn(
-            "Triton cannot compile the kernels of attention statistics here; PyTorch computes the "
-            f"same numbers in more time ({type(error).__name__}: {str(error)[:200]})",
-            stacklevel=2,
-        )
+        _failed.add(key)
+        _warn(error)
         return None
 
 
@@ -259,9 +306,12 @@ def _is_out_of_resources(error: Exception) -> bool:
 
 
 def _is_of_compiler(error: Exception) -> bool:
-    """Return True for what Triton says where it lacks a compiler, or a GPU lacks a feature."""
+    """Return True for what Triton says where it cannot compile a kernel for a GPU."""
     of_triton = any(kind.__module__.startswith("triton") for kind in type(error).__mro__)
-    return of_triton or (isinstance(error, RuntimeError) and "compiler" in str(error).lower())
+    said = str(error).lower()
+    return of_triton or (
+        isinstance(error, RuntimeError) and ("compiler" in said or "passmanager" in said)
+    )
 
 
 @cache
@@ -307,10 +357,17 @@ class RowKernels:
         batch, heads, queries, _ = scores.query.shape
         self._shape = batch, heads, queries
         self._marks = _marks_of(scores)
+        device = scores.query.device
+        tokens, bias = scores.token_mask, scores.bias
+        self._tokens = None if tokens is None else _bytes_of(tokens.to(device).contiguous())
+        self._bias = None if bias is None else _bytes_of(bias.to(device))
         flags = dict.fromkeys(_FIRST_PASS.values(), False)
         flags |= {_FIRST_PASS[name]: True for name in names if name in _FIRST_PASS}
+        counts = num_visible_of(scores)
         self.max_logit, self.max_weight = self._new(), self._new()
         self._counts = self._new(dtype=torch.int32)
+        if counts is not None:
+            self._counts.copy_(counts)
         self._entropy, self._squares, self._distance = (
             self._new() if flags[flag] else self.max_logit
             for flag in ("ENTROPY", "SQUARES", "DISTANCE")
@@ -324,7 +381,7 @@ class RowKernels:
                 self._best, self._counts,
             ),
             self._programs(queries, 0),
-            flags,
+            {**flags, "COUNT": counts is None},
         )  # fmt: skip
 
     @property
@@ -450,6 +507,7 @@ class RowKernels:
             (self.max_logit, self.max_weight, numbers, masses),
             self._programs(self._shape[2], 0),
             {"most": count, "GROUPS": _power_of_two(count)},
+            _with_sums(self._blocks, self.scores),
         )
         return masses
 
@@ -465,7 +523,7 @@ class RowKernels:
         largest = [-(-size // cells) for size, cells in zip(sizes, shape, strict=True)]
         blocks = tuple(
             min(block, _power_of_two(size))
-            for block, size in zip(self._blocks, largest, strict=True)
+            for block, size in zip(_with_sums(self._blocks, self.scores), largest, strict=True)
         )
         cells = torch.empty((batch, heads, *shape), device=self.scores.query.device)
         self._launch(
@@ -524,20 +582,15 @@ class RowKernels:
         blocks: tuple[int, int],
     ) -> None:
         scores = self.scores
-        query, keys, bias = scores.query, scores.keys, scores.bias
+        query, keys, bias = scores.query, scores.keys, self._bias
         outer, inner, marks = scores.band.outer, scores.band.inner, self._marks
-        tokens = scores.token_mask
-        if tokens is not None:
-            tokens = tokens.to(query.device).contiguous().view(torch.uint8)
-        bias_strides = [0, 0, 0, 0]
+        tokens = self._tokens
+        bias_kind, bias_strides = "none", [0, 0, 0, 0]
         if bias is not None:
-            bias_kind = "mask" if bias.dtype == torch.bool else "number"
-            bias = bias.to(query.device)
-            bias = bias.view(torch.uint8) if bias.dtype == torch.bool else bias
+            assert scores.bias is not None
+            bias_kind = "mask" if scores.bias.dtype == torch.bool else "number"
             sizes = zip(bias.shape, bias.stride(), strict=True)
             bias_strides = [stride if size > 1 else 0 for size, stride in sizes]
-        else:
-            bias_kind = "none"
         rows, num_keys = blocks
         width = _power_of_two(query.shape[3])
         launcher = kernel[(programs,)]
@@ -552,8 +605,31 @@ class RowKernels:
                 query if marks is None else marks, 0 if marks is None else marks.numel(),
                 TOKENS=tokens is not None, BIAS=bias_kind, SOFTCAP=scores.softcap is not None,
                 STRIDED=outer.step > 1, MARKS=marks is not None, UPCAST=_is_upcast(query),
-                ROWS=rows, KEYS=num_keys, WIDTH=width, **arguments, **_options(rows, num_keys),
+                ROWS=rows, KEYS=num_keys, WIDTH=width,
+                PADDED=width != query.shape[3], **arguments, **_options(rows, num_keys),
             )  # fmt: skip
+
+
+def _bytes_of(tensor: Tensor) -> Tensor:
+    """Bools as bytes, which a kernel reads; other numbers as they are."""
+    return tensor.view(torch.uint8) if tensor.dtype == torch.bool else tensor
+
+
+def num_visible_of(scores: MaskedScores) -> Int[Tensor, "batch heads queries"] | None:
+    """How many keys each query sees, where a band and padding alone decide; None elsewhere."""
+    if scores.bias is not None or scores.band != MarkedBand(replace(scores.band.outer, step=1)):
+        return None
+    batch, heads, queries, _ = scores.query.shape
+    num_keys, device = scores.keys.shape[2], scores.query.device
+    back, ahead, _ = _numbers_of(scores.band.outer)
+    places = torch.arange(scores.offset, scores.offset + queries, device=device)
+    low, high = (places - back).clamp(0, num_keys), (places + ahead + 1).clamp(0, num_keys)
+    high = torch.maximum(low, high)
+    if scores.token_mask is None:
+        return (high - low).expand(batch, heads, queries)
+    before = torch.zeros((batch, num_keys + 1), dtype=torch.int64, device=device)
+    torch.cumsum(scores.token_mask.to(device), 1, out=before[:, 1:])
+    return (before[:, high] - before[:, low])[:, None].expand(batch, heads, queries)
 
 
 def _numbers_of(band: Band) -> tuple[int, int, int]:
@@ -589,11 +665,22 @@ def _options(rows: int, num_keys: int) -> dict[str, int]:
 
 
 def _blocks_of(scores: MaskedScores) -> tuple[int, int]:
-    """Queries and keys of a program: as many as leave the scores in registers."""
+    """Queries and keys of a program: as many as leave the scores in registers.
+
+    `tests/support/compile_row_kernels.py` compiles them and reads how much does not fit.
+    """
     width = _power_of_two(scores.query.shape[3])
     if scores.query.dtype == torch.float32:
-        return (64, 64) if width <= 64 else (64, 32) if width <= 128 else (32, 32)
+        return (64, 32) if width <= 128 else (32, 32)
+    if scores.bias is not None:  # in fewer keys than the width it does not fit
+        return (64, 64) if width <= 64 else (64, 128) if width <= 128 else (32, 256)
     return (128, 64) if width <= 128 else (64, 64)
+
+
+def _with_sums(blocks: tuple[int, int], scores: MaskedScores) -> tuple[int, int]:
+    """The same of a kernel that holds more numbers for each query."""
+    is_wide = scores.query.dtype == torch.float32 and scores.query.shape[3] > 128
+    return (min(blocks[0], 16), min(blocks[1], 16)) if is_wide else blocks
 
 
 def _power_of_two(size: int) -> int:

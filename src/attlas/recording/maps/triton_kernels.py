@@ -4,6 +4,10 @@ A first pass goes through the keys of a block of queries, as flash attention doe
 running maximum and rescales its sums where the maximum grows. It leaves the maximum m of the scores
 of each row and 1 / l, with l = Σ exp(s − m). So a later pass has each weight as exp(s − m) / l.
 
+Most blocks are seen whole: every query of the block sees every key. They come first, in a loop
+that asks nothing about places. The blocks at the edges come in a second loop. Both are one text, of
+which Triton makes two loops (`EDGE` in `tl.static_range`).
+
 A sum over queries has one program for each block of keys. No number is added to by two programs, so
 results are the same bits each time.
 
@@ -24,6 +28,8 @@ except ImportError:  # then nothing here is called
 _CHANGING = (
     *("queries", "num_keys", "offset", "back", "ahead", "step"),
     *("near_back", "near_ahead", "near_step", "num_marks"),
+    *("token_batch", "bias_batch", "bias_head"),
+    *("shift", "most", "left", "right", "cell_rows", "cell_keys"),
 )
 
 
@@ -36,17 +42,76 @@ def _jit(function: Any) -> Any:
 
 @_jit
 @no_type_check
+def trial_pass(numbers, SIZE: tl.constexpr):
+    """0, 1, 2, …: does Triton work here?"""
+    place = tl.arange(0, SIZE)
+    tl.store(numbers + place, place)
+
+
+@_jit
+@no_type_check
 def _load_rows(
-    base, index, count, row_stride, dim_stride, head_dim, WIDTH: tl.constexpr, UPCAST: tl.constexpr
-):
-    """Vectors of queries or keys, (index, WIDTH); zeros outside."""
+    base, index, count, row_stride, dim_stride, head_dim,
+    WIDTH: tl.constexpr, PADDED: tl.constexpr, UPCAST: tl.constexpr, EDGE: tl.constexpr,
+):  # fmt: skip
+    """Vectors of queries or keys, (index, WIDTH); zeros outside.
+
+    EDGE: an index may be outside. PADDED: WIDTH is above head_dim.
+    """
     dim = tl.arange(0, WIDTH)
-    inside = ((index >= 0) & (index < count))[:, None] & (dim < head_dim)[None, :]
     places = base + index.to(tl.int64)[:, None] * row_stride + dim[None, :] * dim_stride
-    vectors = tl.load(places, mask=inside, other=0.0)
+    if EDGE:
+        inside = ((index >= 0) & (index < count))[:, None]
+        if PADDED:
+            inside = inside & (dim < head_dim)[None, :]
+        vectors = tl.load(places, mask=inside, other=0.0)
+    elif PADDED:
+        vectors = tl.load(places, mask=(dim < head_dim)[None, :], other=0.0)
+    else:
+        vectors = tl.load(places)
     if UPCAST:
         vectors = vectors.to(tl.float32)
     return vectors
+
+
+@_jit
+@no_type_check
+def _split(low, high, full_low, full_high, BLOCK: tl.constexpr):
+    """Blocks from low to high: where those that are seen whole begin, how many these are, and how
+    many others are before and after them.
+    """
+    is_empty = full_high <= full_low
+    full_low = tl.where(is_empty, low, full_low)
+    full_high = tl.where(is_empty, low, full_high)
+    before = (full_low - low) // BLOCK
+    after = tl.maximum(tl.cdiv(high - full_high, BLOCK), 0)
+    return full_low, (full_high - full_low) // BLOCK, before, after
+
+
+@_jit
+@no_type_check
+def _blocks_of_keys(
+    first, queries, num_keys, offset, back, ahead, ROWS: tl.constexpr, KEYS: tl.constexpr
+):
+    """Keys that queries from `first` on see, in blocks: where they begin, and `_split` of them."""
+    last = tl.minimum(first + ROWS, queries) - 1
+    low = tl.maximum(offset + first - back, 0) // KEYS * KEYS
+    high = tl.minimum(offset + last + 1 + ahead, num_keys)
+    full_low = tl.cdiv(tl.maximum(offset + last - back, 0), KEYS) * KEYS
+    full_high = tl.maximum(tl.minimum(offset + first + ahead + 1, num_keys), 0) // KEYS * KEYS
+    full_low, full, before, after = _split(low, high, full_low, full_high, KEYS)
+    return low, full_low, full, before, after
+
+
+@_jit
+@no_type_check
+def _place(number, low, full_low, full, before, BLOCK: tl.constexpr, EDGE: tl.constexpr):
+    """Where a block begins: of those that are seen whole, or of the others (`EDGE`)."""
+    start = full_low + number * BLOCK
+    if EDGE:
+        behind = start + (full - before) * BLOCK
+        start = tl.where(number < before, low + number * BLOCK, behind)
+    return start
 
 
 @_jit
@@ -56,9 +121,13 @@ def _score(
     scale, softcap, offset, back, ahead, step,
     near_back, near_ahead, near_step, marks, num_marks,
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
-    MARKS: tl.constexpr,
+    MARKS: tl.constexpr, EDGE: tl.constexpr,
 ):  # fmt: skip
-    """Scores of these products, and which of them are seen; `query` and `key` broadcast."""
+    """Scores of these products, and which of them are seen; `query` and `key` broadcast.
+
+    EDGE: a place may be outside, or beyond the band. If not, a query may be outside all the same,
+    of which nothing is kept.
+    """
     scores = dots * scale
     if SOFTCAP:
         # tanh x = (1 − e) / (1 + e) with e = exp(−2 |x|), and its series where 1 − e loses digits.
@@ -70,8 +139,12 @@ def _score(
         capped = softcap * tl.where(x < 0.3, series, (1.0 - e) / (1.0 + e))
         scores = tl.where(scores < 0, -capped, capped)
     ahead_of_key = offset + query - key
-    seen = (query >= 0) & (query < queries) & (key >= 0) & (key < num_keys)
-    seen = seen & (ahead_of_key <= back) & (ahead_of_key >= -ahead)
+    is_query = (query >= 0) & (query < queries)
+    is_key = (key >= 0) & (key < num_keys)
+    if EDGE:
+        seen = is_query & is_key & (ahead_of_key <= back) & (ahead_of_key >= -ahead)
+    else:
+        seen = tl.full(dots.shape, 1, tl.int1)
     if STRIDED:
         seen = seen & (ahead_of_key % step == 0)
     if MARKS:
@@ -82,11 +155,14 @@ def _score(
         of_key = tl.load(marks + key, mask=(key >= 0) & (key < num_marks), other=0)
         seen = seen & (near | (of_query != 0) | (of_key != 0))
     if TOKENS:
-        inside = (key >= 0) & (key < num_keys)
-        seen = seen & (tl.load(tokens + key, mask=inside, other=0) != 0)
+        seen = seen & (tl.load(tokens + key, mask=is_key, other=0) != 0)
     if BIAS != "none":
+        # A mask of places alone: with one of what is seen, each number would be a load of its own.
         places = bias + query.to(tl.int64) * bias_row + key.to(tl.int64) * bias_key
-        added = tl.load(places, mask=seen, other=0)
+        if EDGE:
+            added = tl.load(places, mask=is_query & is_key, other=0)
+        else:
+            added = tl.load(places, mask=is_query, other=0)
         if BIAS == "mask":
             seen = seen & (added != 0)
         else:
@@ -99,9 +175,12 @@ def _score(
 @_jit
 @no_type_check
 def _weights(scores, seen, maximum, inverse):
-    """exp(s − m) / l, and 0 where a key is not seen."""
+    """exp(s − m) / l, and 0 where a key is not seen.
+
+    A product of another order, or s − m in one rounding, may be above 0.
+    """
     centred = tl.where(seen, scores - tl.where(seen, maximum, 0.0), float("-inf"))
-    return tl.exp(centred) * tl.where(seen, inverse, 0.0)
+    return tl.minimum(tl.exp(centred), 1.0) * tl.where(seen, inverse, 0.0)
 
 
 @_jit
@@ -116,19 +195,26 @@ def row_pass(
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
     MARKS: tl.constexpr,
     UPCAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
+    PADDED: tl.constexpr,
     ENTROPY: tl.constexpr, SQUARES: tl.constexpr, DISTANCE: tl.constexpr, BEST: tl.constexpr,
+    COUNT: tl.constexpr,
 ):  # fmt: skip
-    """m, 1 / l, Σ p log p, Σ p², Σ p |i − j|, the greatest key and the number of seen keys."""
+    """m, 1 / l, Σ p log p, Σ p², Σ p |i − j|, the greatest key and the number of seen keys.
+
+    COUNT: write the number of seen keys into `counts`. If not, it is there.
+    """
     blocks = tl.cdiv(queries, ROWS)
     of_head = (tl.program_id(0) // blocks).to(tl.int64)
-    first = (tl.program_id(0) % blocks) * ROWS
+    first = (blocks - 1 - tl.program_id(0) % blocks) * ROWS  # the longest rows of a causal map
     batch = of_head // heads
     head = of_head % heads
     row = first + tl.arange(0, ROWS)
     query_base = query + batch * query_batch + head * query_head
     key_base = keys + batch * key_batch + (head // group) * key_head
     bias_base = bias + batch * bias_batch + head * bias_head
-    vectors = _load_rows(query_base, row, queries, query_row, query_dim, head_dim, WIDTH, UPCAST)
+    vectors = _load_rows(
+        query_base, row, queries, query_row, query_dim, head_dim, WIDTH, PADDED, UPCAST, EDGE=True
+    )
     maximum = tl.full([ROWS], float("-inf"), tl.float32)
     total = tl.zeros([ROWS], tl.float32)
     of_logs = tl.zeros([ROWS], tl.float32)  # Σ exp(s − m) (s − m)
@@ -136,50 +222,72 @@ def row_pass(
     of_distances = tl.zeros([ROWS], tl.float32)
     best = tl.full([ROWS], -1, tl.int32)
     count = tl.zeros([ROWS], tl.int32)
-    unknown = tl.zeros([ROWS], tl.int32)
-    low = tl.maximum(offset + first - back, 0) // KEYS * KEYS
-    high = tl.minimum(offset + tl.minimum(first + ROWS, queries) + ahead, num_keys)
-    for start in range(low, high, KEYS):
-        key = start + tl.arange(0, KEYS)
-        there = _load_rows(key_base, key, num_keys, key_row, key_dim, head_dim, WIDTH, UPCAST)
-        dots = tl.dot(vectors, tl.trans(there), input_precision="ieee")
-        scores, seen = _score(
-            dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
-            bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
-            near_back, near_ahead, near_step, marks, num_marks,
-            TOKENS, BIAS, SOFTCAP, STRIDED, MARKS,
-        )  # fmt: skip
-        unknown = tl.maximum(unknown, tl.max((seen & (scores != scores)).to(tl.int32), 1))
-        count += tl.sum(seen.to(tl.int32), 1)
-        ordered = tl.where(seen & (scores == scores), scores, float("-inf"))
-        greatest = tl.max(ordered, 1)
-        if BEST:
-            place = tl.argmax(ordered, 1, tie_break_left=True).to(tl.int32)
-            best = tl.where(greatest > maximum, start + place, best)
-        new = tl.maximum(maximum, greatest)
-        base = tl.where(new == float("-inf"), 0.0, new)
-        shift = tl.where(maximum == float("-inf"), 0.0, maximum - base)
-        factor = tl.exp(shift)
-        centred = tl.where(seen, scores - base[:, None], 0.0)
-        powers = tl.where(seen, tl.exp(centred), 0.0)
-        if ENTROPY:
-            of_logs = (of_logs + total * shift) * factor + tl.sum(powers * centred, 1)
-        if SQUARES:
-            of_squares = of_squares * factor * factor + tl.sum(powers * powers, 1)
-        if DISTANCE:
-            away = tl.abs(offset + row[:, None] - key[None, :]).to(tl.float32)
-            of_distances = of_distances * factor + tl.sum(powers * away, 1)
-        total = total * factor + tl.sum(powers, 1)
-        maximum = new
+    low, full_low, full, before, after = _blocks_of_keys(
+        first, queries, num_keys, offset, back, ahead, ROWS, KEYS
+    )
+    for edge in tl.static_range(2):  # 0: blocks that are seen whole; 1: the others
+        if edge:
+            blocks_here = before + after
+        else:
+            blocks_here = full
+        for number_of_block in range(blocks_here):
+            start = _place(number_of_block, low, full_low, full, before, KEYS, edge)
+            key = start + tl.arange(0, KEYS)
+            there = _load_rows(
+                key_base, key, num_keys, key_row, key_dim, head_dim, WIDTH, PADDED, UPCAST, edge,
+            )  # fmt: skip
+            dots = tl.dot(vectors, tl.trans(there), input_precision="ieee")
+            scores, seen = _score(
+                dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
+                bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
+                near_back, near_ahead, near_step, marks, num_marks,
+                TOKENS, BIAS, SOFTCAP, STRIDED, MARKS, edge,
+            )  # fmt: skip
+            if COUNT:
+                count += tl.sum(seen.to(tl.int32), 1)
+            ordered = tl.where(seen, scores, float("-inf"))
+            if BEST:  # NaN has no place in an order; a sum keeps it
+                ordered = tl.where(scores == scores, ordered, float("-inf"))
+            greatest = tl.max(ordered, 1)
+            if BEST:
+                place = tl.argmax(ordered, 1, tie_break_left=True).to(tl.int32)
+                # The first of equals: the blocks do not come in their order.
+                is_first = (greatest == maximum) & (start + place < best)
+                best = tl.where((greatest > maximum) | is_first, start + place, best)
+            new = tl.maximum(maximum, greatest)
+            # Finite, so that a sum is NaN where a score is, and infinite where one is +∞.
+            base = tl.where(new == float("-inf"), 0.0, tl.minimum(new, 3.0e38))
+            shift = tl.where(maximum == float("-inf"), 0.0, tl.minimum(maximum, 3.0e38) - base)
+            factor = tl.exp(shift)
+            centred = tl.where(seen, scores - base[:, None], 0.0)
+            powers = tl.where(seen, tl.exp(centred), 0.0)
+            if ENTROPY:
+                of_logs = (of_logs + total * shift) * factor + tl.sum(powers * centred, 1)
+            if SQUARES:
+                of_squares = of_squares * factor * factor + tl.sum(powers * powers, 1)
+            if DISTANCE:
+                # Places are counted from the block: fewer whole numbers are made into fractions.
+                place_of_row = (offset + row - start).to(tl.float32)
+                place_of_key = tl.arange(0, KEYS).to(tl.float32)
+                away = tl.abs(place_of_row[:, None] - place_of_key[None, :])
+                of_distances = of_distances * factor + tl.sum(powers * away, 1)
+            total = total * factor + tl.sum(powers, 1)
+            maximum = new
     # A row of scores that are no numbers, or −∞ alone, has weights that are none.
-    is_empty = count == 0
-    is_lost = (unknown > 0) | ((total == 0.0) & (count > 0))
-    divisor = tl.where(is_empty, 1.0, tl.where(is_lost, float("nan"), total))
     place = of_head * queries + row
     inside = row < queries
-    tl.store(maxima + place, tl.where(unknown > 0, float("nan"), maximum), mask=inside)
-    tl.store(inverses + place, tl.where(is_empty, 0.0, 1.0 / divisor), mask=inside)
-    tl.store(counts + place, count, mask=inside)
+    if COUNT:
+        tl.store(counts + place, count, mask=inside)
+    else:
+        count = tl.load(counts + place, mask=inside, other=0)
+    is_empty = count == 0
+    is_unknown = total != total
+    is_lost = is_unknown | (maximum == float("inf")) | ((total == 0.0) & (count > 0))
+    divisor = tl.where(is_empty, 1.0, tl.where(is_lost, float("nan"), total))
+    tl.store(maxima + place, tl.where(is_unknown, float("nan"), maximum), mask=inside)
+    # The power of the greatest score is 1, but for a rounding.
+    inverse = tl.where(divisor < 1.0, 1.0, 1.0 / divisor)
+    tl.store(inverses + place, tl.where(is_empty, 0.0, inverse), mask=inside)
     if ENTROPY:
         tl.store(entropies + place, tl.log(divisor) - of_logs / divisor, mask=inside)
     if SQUARES:
@@ -201,6 +309,7 @@ def pair_pass(
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
     MARKS: tl.constexpr,
     UPCAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
+    PADDED: tl.constexpr,
     FIXED: tl.constexpr,
 ):  # fmt: skip
     """The weight of one key for each query: the target of its batch row, or that at i + shift."""
@@ -216,26 +325,23 @@ def pair_pass(
         key = offset + shift + row
     vectors = _load_rows(
         query + batch * query_batch + head * query_head, row, queries, query_row, query_dim,
-        head_dim, WIDTH, UPCAST,
+        head_dim, WIDTH, PADDED, UPCAST, EDGE=True,
     )  # fmt: skip
     there = _load_rows(
         keys + batch * key_batch + (head // group) * key_head, key, num_keys, key_row, key_dim,
-        head_dim, WIDTH, UPCAST,
+        head_dim, WIDTH, PADDED, UPCAST, EDGE=True,
     )  # fmt: skip
     scores, seen = _score(
         tl.sum(vectors.to(tl.float32) * there.to(tl.float32), 1), row, key,
         tokens + batch * token_batch, bias + batch * bias_batch + head * bias_head,
         bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
         near_back, near_ahead, near_step, marks, num_marks,
-        TOKENS, BIAS, SOFTCAP, STRIDED, MARKS,
+        TOKENS, BIAS, SOFTCAP, STRIDED, MARKS, EDGE=True,
     )  # fmt: skip
     place = of_head * queries + row
     maximum = tl.load(maxima + place, mask=inside, other=0.0)
     inverse = tl.load(inverses + place, mask=inside, other=0.0)
-    found = _weights(scores, seen, maximum, inverse)
-    # A product of another order may be above the maximum by a rounding.
-    found = tl.where(found > inverse, inverse, found)
-    tl.store(weights + place, found, mask=inside)
+    tl.store(weights + place, _weights(scores, seen, maximum, inverse), mask=inside)
 
 
 @_jit
@@ -249,6 +355,7 @@ def received_pass(
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
     MARKS: tl.constexpr,
     UPCAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
+    PADDED: tl.constexpr,
     COUNTED: tl.constexpr,
 ):  # fmt: skip
     """Σ_i w_ij over the queries that count; blocks of queries are added in float64."""
@@ -261,30 +368,43 @@ def received_pass(
     query_base = query + batch * query_batch + head * query_head
     key_base = keys + batch * key_batch + (head // group) * key_head
     bias_base = bias + batch * bias_batch + head * bias_head
-    there = _load_rows(key_base, key, num_keys, key_row, key_dim, head_dim, WIDTH, UPCAST)
+    there = _load_rows(
+        key_base, key, num_keys, key_row, key_dim, head_dim, WIDTH, PADDED, UPCAST, EDGE=True
+    )
     total = tl.zeros([KEYS], tl.float64)
+    last = tl.minimum(first + KEYS, num_keys) - 1
     low = tl.maximum(first - ahead - offset, 0) // ROWS * ROWS
-    high = tl.minimum(tl.minimum(first + KEYS, num_keys) + back - offset, queries)
-    for start in range(low, high, ROWS):
-        row = start + tl.arange(0, ROWS)
-        vectors = _load_rows(
-            query_base, row, queries, query_row, query_dim, head_dim, WIDTH, UPCAST
-        )
-        dots = tl.dot(vectors, tl.trans(there), input_precision="ieee")
-        scores, seen = _score(
-            dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
-            bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
-            near_back, near_ahead, near_step, marks, num_marks,
-            TOKENS, BIAS, SOFTCAP, STRIDED, MARKS,
-        )  # fmt: skip
-        inside = row < queries
-        if COUNTED:
-            counts = tl.load(counted + batch * queries + row, mask=inside, other=0) != 0
-            seen = seen & counts[:, None]
-        maximum = tl.load(maxima + of_head * queries + row, mask=inside, other=0.0)
-        inverse = tl.load(inverses + of_head * queries + row, mask=inside, other=0.0)
-        found = _weights(scores, seen, maximum[:, None], inverse[:, None])
-        total += tl.sum(found, 0).to(tl.float64)
+    high = tl.minimum(last + 1 + back - offset, queries)
+    full_low = tl.cdiv(tl.maximum(last - ahead - offset, 0), ROWS) * ROWS
+    full_high = tl.maximum(tl.minimum(first + back - offset + 1, queries), 0) // ROWS * ROWS
+    full_low, full, before, after = _split(low, high, full_low, full_high, ROWS)
+    for edge in tl.static_range(2):
+        if edge:
+            blocks_here = before + after
+        else:
+            blocks_here = full
+        for number_of_block in range(blocks_here):
+            start = _place(number_of_block, low, full_low, full, before, ROWS, edge)
+            row = start + tl.arange(0, ROWS)
+            vectors = _load_rows(
+                query_base, row, queries, query_row, query_dim, head_dim,
+                WIDTH, PADDED, UPCAST, edge,
+            )  # fmt: skip
+            dots = tl.dot(vectors, tl.trans(there), input_precision="ieee")
+            scores, seen = _score(
+                dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
+                bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
+                near_back, near_ahead, near_step, marks, num_marks,
+                TOKENS, BIAS, SOFTCAP, STRIDED, MARKS, edge,
+            )  # fmt: skip
+            inside = row < queries
+            if COUNTED:
+                counts = tl.load(counted + batch * queries + row, mask=inside, other=0) != 0
+                seen = seen & counts[:, None]
+            maximum = tl.load(maxima + of_head * queries + row, mask=inside, other=0.0)
+            inverse = tl.load(inverses + of_head * queries + row, mask=inside, other=0.0)
+            found = _weights(scores, seen, maximum[:, None], inverse[:, None])
+            total += tl.sum(found, 0).to(tl.float64)
     tl.store(sums + of_head * num_keys + key, total, mask=key < num_keys)
 
 
@@ -299,11 +419,12 @@ def count_pass(
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
     MARKS: tl.constexpr,
     UPCAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
+    PADDED: tl.constexpr,
 ):  # fmt: skip
     """How many weights of each row are greater than the threshold."""
     blocks = tl.cdiv(queries, ROWS)
     of_head = (tl.program_id(0) // blocks).to(tl.int64)
-    first = (tl.program_id(0) % blocks) * ROWS
+    first = (blocks - 1 - tl.program_id(0) % blocks) * ROWS  # the longest rows of a causal map
     batch = of_head // heads
     head = of_head % heads
     row = first + tl.arange(0, ROWS)
@@ -311,24 +432,35 @@ def count_pass(
     query_base = query + batch * query_batch + head * query_head
     key_base = keys + batch * key_batch + (head // group) * key_head
     bias_base = bias + batch * bias_batch + head * bias_head
-    vectors = _load_rows(query_base, row, queries, query_row, query_dim, head_dim, WIDTH, UPCAST)
+    vectors = _load_rows(
+        query_base, row, queries, query_row, query_dim, head_dim, WIDTH, PADDED, UPCAST, EDGE=True
+    )
     maximum = tl.load(maxima + of_head * queries + row, mask=inside, other=0.0)
     inverse = tl.load(inverses + of_head * queries + row, mask=inside, other=0.0)
     count = tl.zeros([ROWS], tl.int32)
-    low = tl.maximum(offset + first - back, 0) // KEYS * KEYS
-    high = tl.minimum(offset + tl.minimum(first + ROWS, queries) + ahead, num_keys)
-    for start in range(low, high, KEYS):
-        key = start + tl.arange(0, KEYS)
-        there = _load_rows(key_base, key, num_keys, key_row, key_dim, head_dim, WIDTH, UPCAST)
-        dots = tl.dot(vectors, tl.trans(there), input_precision="ieee")
-        scores, seen = _score(
-            dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
-            bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
-            near_back, near_ahead, near_step, marks, num_marks,
-            TOKENS, BIAS, SOFTCAP, STRIDED, MARKS,
-        )  # fmt: skip
-        found = _weights(scores, seen, maximum[:, None], inverse[:, None])
-        count += tl.sum((found > threshold).to(tl.int32), 1)
+    low, full_low, full, before, after = _blocks_of_keys(
+        first, queries, num_keys, offset, back, ahead, ROWS, KEYS
+    )
+    for edge in tl.static_range(2):
+        if edge:
+            blocks_here = before + after
+        else:
+            blocks_here = full
+        for number_of_block in range(blocks_here):
+            start = _place(number_of_block, low, full_low, full, before, KEYS, edge)
+            key = start + tl.arange(0, KEYS)
+            there = _load_rows(
+                key_base, key, num_keys, key_row, key_dim, head_dim, WIDTH, PADDED, UPCAST, edge,
+            )  # fmt: skip
+            dots = tl.dot(vectors, tl.trans(there), input_precision="ieee")
+            scores, seen = _score(
+                dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
+                bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
+                near_back, near_ahead, near_step, marks, num_marks,
+                TOKENS, BIAS, SOFTCAP, STRIDED, MARKS, edge,
+            )  # fmt: skip
+            found = _weights(scores, seen, maximum[:, None], inverse[:, None])
+            count += tl.sum((found > threshold).to(tl.int32), 1)
     tl.store(counts + of_head * queries + row, count, mask=inside)
 
 
@@ -343,6 +475,7 @@ def top_pass(
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
     MARKS: tl.constexpr,
     UPCAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
+    PADDED: tl.constexpr,
 ):  # fmt: skip
     """The `most` greatest weights of each row and their keys, one search through the row each.
 
@@ -351,7 +484,7 @@ def top_pass(
     """
     blocks = tl.cdiv(queries, ROWS)
     of_head = (tl.program_id(0) // blocks).to(tl.int64)
-    first = (tl.program_id(0) % blocks) * ROWS
+    first = (blocks - 1 - tl.program_id(0) % blocks) * ROWS  # the longest rows of a causal map
     batch = of_head // heads
     head = of_head % heads
     row = first + tl.arange(0, ROWS)
@@ -359,34 +492,48 @@ def top_pass(
     query_base = query + batch * query_batch + head * query_head
     key_base = keys + batch * key_batch + (head // group) * key_head
     bias_base = bias + batch * bias_batch + head * bias_head
-    vectors = _load_rows(query_base, row, queries, query_row, query_dim, head_dim, WIDTH, UPCAST)
+    vectors = _load_rows(
+        query_base, row, queries, query_row, query_dim, head_dim, WIDTH, PADDED, UPCAST, EDGE=True
+    )
     maximum = tl.load(maxima + of_head * queries + row, mask=inside, other=0.0)
     inverse = tl.load(inverses + of_head * queries + row, mask=inside, other=0.0)
     last_score = tl.full([ROWS], float("inf"), tl.float32)
     last_key = tl.full([ROWS], -1, tl.int32)
-    low = tl.maximum(offset + first - back, 0) // KEYS * KEYS
-    high = tl.minimum(offset + tl.minimum(first + ROWS, queries) + ahead, num_keys)
+    low, full_low, full, before, after = _blocks_of_keys(
+        first, queries, num_keys, offset, back, ahead, ROWS, KEYS
+    )
     for number in range(most):
         best_score = tl.full([ROWS], float("-inf"), tl.float32)
         best_key = tl.full([ROWS], -1, tl.int32)
-        for start in range(low, high, KEYS):
-            key = start + tl.arange(0, KEYS)
-            there = _load_rows(key_base, key, num_keys, key_row, key_dim, head_dim, WIDTH, UPCAST)
-            dots = tl.dot(vectors, tl.trans(there), input_precision="ieee")
-            scores, seen = _score(
-                dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
-                bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
-                near_back, near_ahead, near_step, marks, num_marks,
-                TOKENS, BIAS, SOFTCAP, STRIDED, MARKS,
-            )  # fmt: skip
-            later = (scores == last_score[:, None]) & (key[None, :] > last_key[:, None])
-            left = seen & ((scores < last_score[:, None]) | later)
-            ordered = tl.where(left, scores, float("-inf"))
-            greatest = tl.max(ordered, 1)
-            place = tl.argmax(ordered, 1, tie_break_left=True).to(tl.int32)
-            best_key = tl.where(greatest > best_score, start + place, best_key)
-            best_score = tl.maximum(best_score, greatest)
+        for edge in tl.static_range(2):
+            if edge:
+                blocks_here = before + after
+            else:
+                blocks_here = full
+            for number_of_block in range(blocks_here):
+                start = _place(number_of_block, low, full_low, full, before, KEYS, edge)
+                key = start + tl.arange(0, KEYS)
+                there = _load_rows(
+                    key_base, key, num_keys, key_row, key_dim, head_dim,
+                    WIDTH, PADDED, UPCAST, edge,
+                )  # fmt: skip
+                dots = tl.dot(vectors, tl.trans(there), input_precision="ieee")
+                scores, seen = _score(
+                    dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
+                    bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead,
+                    step, near_back, near_ahead, near_step, marks, num_marks,
+                    TOKENS, BIAS, SOFTCAP, STRIDED, MARKS, edge,
+                )  # fmt: skip
+                later = (scores == last_score[:, None]) & (key[None, :] > last_key[:, None])
+                left = seen & ((scores < last_score[:, None]) | later)
+                ordered = tl.where(left, scores, float("-inf"))
+                greatest = tl.max(ordered, 1)
+                place = tl.argmax(ordered, 1, tie_break_left=True).to(tl.int32)
+                is_first = (greatest == best_score) & (start + place < best_key)
+                best_key = tl.where((greatest > best_score) | is_first, start + place, best_key)
+                best_score = tl.maximum(best_score, greatest)
         found = _weights(best_score, best_key >= 0, maximum, inverse)
+        found = tl.where(inverse != inverse, float("nan"), found)
         place_of = (of_head * queries + row) * most + number
         tl.store(top_weights + place_of, found, mask=inside)
         tl.store(top_keys + place_of, best_key, mask=inside)
@@ -405,12 +552,13 @@ def mass_pass(
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
     MARKS: tl.constexpr,
     UPCAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
+    PADDED: tl.constexpr,
     GROUPS: tl.constexpr,
 ):  # fmt: skip
     """Σ_{j ∈ g} w_ij for each of `most` groups g of keys; GROUPS is a power of two from it."""
     blocks = tl.cdiv(queries, ROWS)
     of_head = (tl.program_id(0) // blocks).to(tl.int64)
-    first = (tl.program_id(0) % blocks) * ROWS
+    first = (blocks - 1 - tl.program_id(0) % blocks) * ROWS  # the longest rows of a causal map
     batch = of_head // heads
     head = of_head % heads
     row = first + tl.arange(0, ROWS)
@@ -418,27 +566,38 @@ def mass_pass(
     query_base = query + batch * query_batch + head * query_head
     key_base = keys + batch * key_batch + (head // group) * key_head
     bias_base = bias + batch * bias_batch + head * bias_head
-    vectors = _load_rows(query_base, row, queries, query_row, query_dim, head_dim, WIDTH, UPCAST)
+    vectors = _load_rows(
+        query_base, row, queries, query_row, query_dim, head_dim, WIDTH, PADDED, UPCAST, EDGE=True
+    )
     maximum = tl.load(maxima + of_head * queries + row, mask=inside, other=0.0)
     inverse = tl.load(inverses + of_head * queries + row, mask=inside, other=0.0)
     number = tl.arange(0, GROUPS)
     total = tl.zeros([ROWS, GROUPS], tl.float32)
-    low = tl.maximum(offset + first - back, 0) // KEYS * KEYS
-    high = tl.minimum(offset + tl.minimum(first + ROWS, queries) + ahead, num_keys)
-    for start in range(low, high, KEYS):
-        key = start + tl.arange(0, KEYS)
-        there = _load_rows(key_base, key, num_keys, key_row, key_dim, head_dim, WIDTH, UPCAST)
-        dots = tl.dot(vectors, tl.trans(there), input_precision="ieee")
-        scores, seen = _score(
-            dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
-            bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
-            near_back, near_ahead, near_step, marks, num_marks,
-            TOKENS, BIAS, SOFTCAP, STRIDED, MARKS,
-        )  # fmt: skip
-        found = _weights(scores, seen, maximum[:, None], inverse[:, None])
-        of_key = tl.load(groups + batch * num_keys + key, mask=key < num_keys, other=-1)
-        member = (of_key[:, None] == number[None, :]).to(tl.float32)
-        total += tl.dot(found, member, input_precision="ieee")
+    low, full_low, full, before, after = _blocks_of_keys(
+        first, queries, num_keys, offset, back, ahead, ROWS, KEYS
+    )
+    for edge in tl.static_range(2):
+        if edge:
+            blocks_here = before + after
+        else:
+            blocks_here = full
+        for number_of_block in range(blocks_here):
+            start = _place(number_of_block, low, full_low, full, before, KEYS, edge)
+            key = start + tl.arange(0, KEYS)
+            there = _load_rows(
+                key_base, key, num_keys, key_row, key_dim, head_dim, WIDTH, PADDED, UPCAST, edge,
+            )  # fmt: skip
+            dots = tl.dot(vectors, tl.trans(there), input_precision="ieee")
+            scores, seen = _score(
+                dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
+                bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
+                near_back, near_ahead, near_step, marks, num_marks,
+                TOKENS, BIAS, SOFTCAP, STRIDED, MARKS, edge,
+            )  # fmt: skip
+            found = _weights(scores, seen, maximum[:, None], inverse[:, None])
+            of_key = tl.load(groups + batch * num_keys + key, mask=key < num_keys, other=-1)
+            member = (of_key[:, None] == number[None, :]).to(tl.float32)
+            total += tl.dot(found, member, input_precision="ieee")
     places = masses + (of_head * queries + row)[:, None] * most + number[None, :]
     tl.store(places, total, mask=inside[:, None] & (number < most)[None, :])
 
@@ -455,6 +614,7 @@ def pool_pass(
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
     MARKS: tl.constexpr,
     UPCAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
+    PADDED: tl.constexpr,
     MAXIMUM: tl.constexpr,
 ):  # fmt: skip
     """The sum or the maximum of the weights of one cell: all queries, and keys left … right − 1.
@@ -478,33 +638,56 @@ def pool_pass(
         pooled = tl.full([ROWS], float("-inf"), tl.float32)
     else:
         pooled = tl.zeros([ROWS], tl.float32)
-    unknown = tl.zeros([ROWS], tl.int32)
+    is_lost = tl.zeros([ROWS], tl.int1)
     for first in range(top, bottom, ROWS):
         row = first + tl.arange(0, ROWS)
         inside = row < bottom
-        vectors = _load_rows(query_base, row, bottom, query_row, query_dim, head_dim, WIDTH, UPCAST)
+        vectors = _load_rows(
+            query_base, row, bottom, query_row, query_dim, head_dim,
+            WIDTH, PADDED, UPCAST, EDGE=True,
+        )  # fmt: skip
         maximum = tl.load(maxima + of_head * queries + row, mask=inside, other=0.0)
         inverse = tl.load(inverses + of_head * queries + row, mask=inside, other=0.0)
+        last = tl.minimum(first + ROWS, bottom) - 1
         low = tl.maximum(offset + first - back, begin)
-        high = tl.minimum(offset + tl.minimum(first + ROWS, bottom) + ahead, end)
-        for start in range(low, high, KEYS):
-            key = start + tl.arange(0, KEYS)
-            there = _load_rows(key_base, key, end, key_row, key_dim, head_dim, WIDTH, UPCAST)
-            dots = tl.dot(vectors, tl.trans(there), input_precision="ieee")
-            scores, seen = _score(
-                dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
-                bias_row, bias_key, bottom, end, scale, softcap, offset, back, ahead, step,
-                near_back, near_ahead, near_step, marks, num_marks,
-                TOKENS, BIAS, SOFTCAP, STRIDED, MARKS,
-            )  # fmt: skip
-            found = _weights(scores, seen, maximum[:, None], inverse[:, None])
-            if MAXIMUM:
-                unknown = tl.maximum(unknown, tl.max((found != found).to(tl.int32), 1))
-                pooled = tl.maximum(pooled, tl.max(tl.where(seen, found, float("-inf")), 1))
+        high = tl.minimum(offset + last + 1 + ahead, end)
+        # Blocks of a cell begin at `low`, not at a multiple of their size.
+        full_low = low + tl.cdiv(tl.maximum(offset + last - back - low, 0), KEYS) * KEYS
+        full_high = tl.minimum(offset + first + ahead + 1, end)
+        full_high = low + tl.maximum(full_high - low, 0) // KEYS * KEYS
+        if first + ROWS > bottom:  # no row beyond the cell counts
+            full_high = low
+        full_low, full, before, after = _split(low, high, full_low, full_high, KEYS)
+        for edge in tl.static_range(2):
+            if edge:
+                blocks_here = before + after
             else:
-                pooled += tl.sum(found, 1)
+                blocks_here = full
+            for number_of_block in range(blocks_here):
+                start = _place(number_of_block, low, full_low, full, before, KEYS, edge)
+                key = start + tl.arange(0, KEYS)
+                there = _load_rows(
+                    key_base, key, end, key_row, key_dim, head_dim, WIDTH, PADDED, UPCAST, edge,
+                )  # fmt: skip
+                dots = tl.dot(vectors, tl.trans(there), input_precision="ieee")
+                scores, seen = _score(
+                    dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
+                    bias_row, bias_key, bottom, end, scale, softcap, offset, back, ahead, step,
+                    near_back, near_ahead, near_step, marks, num_marks,
+                    TOKENS, BIAS, SOFTCAP, STRIDED, MARKS, edge,
+                )  # fmt: skip
+                found = _weights(scores, seen, maximum[:, None], inverse[:, None])
+                if MAXIMUM:
+                    pooled = tl.maximum(pooled, tl.max(tl.where(seen, found, float("-inf")), 1))
+                    # A weight is NaN where all of its row are.
+                    sees = tl.max(tl.where(seen, 1.0, 0.0), 1) > 0.0
+                    is_lost = is_lost | (sees & (inverse != inverse))
+                else:
+                    pooled += tl.sum(found, 1)
     place = cells + tl.program_id(0).to(tl.int64)
     if MAXIMUM:
-        tl.store(place, tl.where(tl.max(unknown, 0) > 0, float("nan"), tl.max(pooled, 0)))
+        tl.store(
+            place, tl.where(tl.max(is_lost.to(tl.int32), 0) > 0, float("nan"), tl.max(pooled, 0))
+        )
     else:
         tl.store(place, tl.sum(pooled, 0))
