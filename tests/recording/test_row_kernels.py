@@ -760,9 +760,11 @@ def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path: Path) -> None
     done = subprocess.run(
         [sys.executable, COMPILED], capture_output=True, text=True, env=environment, check=False
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    kernels = [name for name in vars(triton_kernels) if name.endswith("_pass")]
-    assert sorted(done.stdout.split()) == sorted(kernels)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    *lines, last = done.stdout.splitlines()
+    kernels = {name for name in vars(triton_kernels) if name.endswith("_pass")}
+    assert {line.split()[0] for line in lines} == kernels
+    assert last == f"{len(lines)} of {len(lines)} fit"
 
 
 def test_a_map_on_a_cpu_imports_no_triton() -> None:
