@@ -178,6 +178,22 @@ def tf32_products(enabled: bool = True) -> Iterator[None]:
             switch.fp32_precision = precision
 
 
+_PRODUCTS = threading.RLock()
+
+
+@contextmanager
+def whole_products(device: torch.device) -> Iterator[None]:
+    """Within the block float32 is multiplied with all of its bits, on a GPU, too.
+
+    The switch is one of the process, so one thread at a time is in the block.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    with _PRODUCTS, tf32_products(False):
+        yield
+
+
 def _readable(read: Callable[[], _Value]) -> _Value | None:
     """What torch's older API says; None where it raises because the newer one was set."""
     try:

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from attlas._hardware import tf32_products, whole_products
 from attlas.monitoring.statistics import totals_of
 from attlas.patterns import (
     Pattern,
@@ -774,3 +775,13 @@ def test_a_map_on_a_cpu_imports_no_triton() -> None:
         "Map(x, x, 1.0, causal, 0).summary(); sys.exit('triton' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_blocks_on_a_gpu_multiply_all_bits_whatever_the_process_has_set() -> None:
+    switch = torch.backends.cuda.matmul
+    with tf32_products():
+        with whole_products(torch.device("cuda")):
+            assert switch.fp32_precision == "ieee"
+        assert switch.fp32_precision == "tf32"
+        with whole_products(torch.device("cpu")):
+            assert switch.fp32_precision == "tf32"

@@ -25,6 +25,13 @@ from attlas.errors import ConfigError
 # What a model trains on at once.
 
 
+def on_device(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """The tensor on a device. A GPU copies it while the process goes on."""
+    if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Padded token ids of some sentence pairs; token_mask: True = a token, False = padding.
@@ -92,10 +99,10 @@ class Batch:
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
         return type(self)(
-            self.source.to(device),
-            self.source_mask.to(device),
-            self.target.to(device),
-            self.target_mask.to(device),
+            on_device(self.source, device),
+            on_device(self.source_mask, device),
+            on_device(self.target, device),
+            on_device(self.target_mask, device),
             self.indices,
         )
 
@@ -290,9 +297,9 @@ class LabelledBatch:
     def to(self, device: torch.device | str) -> "LabelledBatch":
         """The same batch on another device."""
         return type(self)(
-            self.source.to(device),
-            self.source_mask.to(device),
-            self.labels.to(device),
+            on_device(self.source, device),
+            on_device(self.source_mask, device),
+            on_device(self.labels, device),
             self.indices,
             None if self.class_weights is None else self.class_weights.to(device),
         )

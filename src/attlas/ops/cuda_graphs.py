@@ -1,5 +1,6 @@
 """CUDA graphs: work that is captured once and replayed, its twin on a CPU, and few lengths."""
 
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any, Protocol, cast, runtime_checkable
@@ -23,6 +24,9 @@ def padded_length(length: int) -> int:
 
 
 # What is replayed.
+
+
+_CAPTURES = threading.Lock()
 
 
 @runtime_checkable
@@ -92,7 +96,13 @@ class Capture:
     def _captured(self, work: Callable[[], None]) -> Replayable:
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
+            # Other threads may copy and allocate meanwhile; two captures are not made at once.
+            with (
+                _CAPTURES,
+                torch.cuda.graph(
+                    graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"
+                ),
+            ):
                 work()
         except torch.OutOfMemoryError:
             raise

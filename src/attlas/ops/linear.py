@@ -130,6 +130,12 @@ def _on_cuda(numbers: torch.dtype, cached: bool) -> Iterator[None]:
         yield
 
 
+def gpu_has_bf16(device: torch.device) -> bool:
+    """Return True if this GPU computes in bfloat16."""
+    with torch.cuda.device(device):  # torch asks the current one
+        return bool(torch.cuda.is_bf16_supported(False))
+
+
 def check_autocast(name: Autocast, device: torch.device, setting: str) -> None:
     """Check that the device supports this precision.
 
@@ -141,7 +147,7 @@ def check_autocast(name: Autocast, device: torch.device, setting: str) -> None:
     """
     if name == "fp16" and device.type != "cuda":
         expected, instead = f"a CUDA device for {setting} = 'fp16'", "'bf16' or 'none'"
-    elif name == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported(False):
+    elif name == "bf16" and device.type == "cuda" and not gpu_has_bf16(device):
         expected, instead = f"a device with bfloat16 for {setting} = 'bf16'", "'fp16' or 'none'"
     else:
         return

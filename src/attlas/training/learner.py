@@ -266,14 +266,14 @@ class Learner(Generic[M, B]):
                             self.model, batch.to(self.device), number, self._scale(weight), chance,
                             self.parameters,
                         )  # fmt: skip
-                    total += loss.item()
-                    if not math.isfinite(total):
-                        break
                     new = torch.autograd.grad(
                         self.precision.scaler.scale(loss / weight),
                         self.parameters,
                         allow_unused=True,
                     )
+                    total += loss.item()  # a GPU is waited for once it has all of its work
+                    if not math.isfinite(total):
+                        break
                     gradient = [_sum(pair) for pair in zip(gradient, new, strict=True)]
             return total, gradient
 
@@ -297,10 +297,10 @@ class Learner(Generic[M, B]):
                     with reading, self.precision.autocast():
                         device_batch = None if batch is None else batch.to(self.device)
                         loss = objective(device_batch, number, self._scale(weight), chance)
-                    total += loss.item()
                     # What comes back is the mean over the processes.
                     part = loss * (self.process_group.size / weight)
                     torch.autograd.backward(self.precision.scaler.scale(part))
+                    total += loss.item()  # a GPU is waited for once it has all of its work
         return self.process_group.all_reduce(total)
 
     def _wholes(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -6,7 +6,14 @@ from typing import Literal, get_args
 import torch
 
 from attlas.errors import AttlasError, UnsupportedError
-from attlas.ops.linear import NUMBERS, Autocast, autocast, check_autocast, has_bf16_instructions
+from attlas.ops.linear import (
+    NUMBERS,
+    Autocast,
+    autocast,
+    check_autocast,
+    gpu_has_bf16,
+    has_bf16_instructions,
+)
 from attlas.training.distributed import ProcessGroup
 
 
@@ -78,5 +85,5 @@ def _describe_autocast(name: Autocast) -> str:
 
 def _quicker(device: torch.device) -> bool:
     if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(False))
+        return gpu_has_bf16(device)
     return device.type == "cpu" and has_bf16_instructions() is True

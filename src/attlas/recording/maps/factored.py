@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from attlas._hardware import whole_products
 from attlas.patterns import Both, Causal, Everywhere, Pattern, Window, everywhere
 from attlas.recording.maps.base import AttentionMap
 from attlas.recording.maps.blocks import Block, Cut, ends_of
@@ -82,7 +83,7 @@ class FactoredAttentionMap(AttentionMap):
         rows = heads // num_kv_heads * (stop - start)
         rows_query = self.query[:, :, start:stop].reshape(batch, num_kv_heads, rows, head_dim)
         dtype = torch.promote_types(rows_query.dtype, torch.float32)
-        with torch.autocast(rows_query.device.type, enabled=False):
+        with torch.autocast(rows_query.device.type, enabled=False), whole_products(self.device):
             scores = rows_query.to(dtype) @ self.keys.to(dtype).transpose(-1, -2)
         scores = scores.reshape(batch, heads, stop - start, num_keys) * self.scale
         if self.softcap is not None:
