@@ -1,4 +1,4 @@
-"""Three faults are put into a small Transformer: does `attlas.watch` say so before the loss does?
+"""Four faults are put into a small Transformer: does `attlas.watch` say so before the loss does?
 
     python scripts/watch_faults.py FOLDER
 
@@ -85,6 +85,15 @@ def look_ahead(model: torch.nn.Module) -> None:
             module.pattern = either(causal, window(1))
 
 
+def rate_of(fault: str, step: int) -> float:
+    """The learning rate of an update."""
+    if fault == "learning rate × 10":
+        return 10 * RATE
+    if fault == "learning rate that grows":
+        return RATE * 1000 ** (step / STEPS)  # to a thousand times, as a warm-up without an end
+    return RATE
+
+
 def run(task: Any, seed: int, fault: str, path: Path) -> Result:
     """The losses and alarms of one training."""
     torch.manual_seed(seed)
@@ -96,8 +105,7 @@ def run(task: Any, seed: int, fault: str, path: Path) -> Result:
     model = build(config, *sizes).train()
     if fault == "mask off by one":
         look_ahead(model)
-    rate = RATE * (10 if fault == "learning rate × 10" else 1)
-    optimizer = torch.optim.Adam(model.parameters(), rate)
+    optimizer = torch.optim.Adam(model.parameters(), RATE)
     batches = task.batches(seed)
     order = batches.epoch(seed)
     losses: list[float] = []
@@ -111,6 +119,8 @@ def run(task: Any, seed: int, fault: str, path: Path) -> Result:
                 logits = model(batch.source, batch.decoder_input, token_mask=batch.source_mask)
             mask = batch.expected_mask
             loss = F.cross_entropy(logits[mask], batch.expected[mask])
+            for group in optimizer.param_groups:
+                group["lr"] = rate_of(fault, step)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -163,7 +173,12 @@ def seen_by_watch(result: Result, healthy: Result) -> Result | None:
     return next((alarm for alarm in result["alarms"] if alarm["kind"] not in known), None)
 
 
-FAULTS = ("learning rate × 10", "float16 attention", "mask off by one")
+FAULTS = (
+    "learning rate that grows",
+    "learning rate × 10",
+    "float16 attention",
+    "mask off by one",
+)
 
 
 def main(folder: Path) -> None:
@@ -204,8 +219,12 @@ def main(folder: Path) -> None:
                 {"torch": torch.__version__, "rows": rows}, ensure_ascii=False, indent=1
             )
             (DOCS / "watch_faults.json").write_text(text + "\n")
-    history = read_history(folder / "learning_rate_x_10-2.jsonl")
-    figures.save(figures.plot_history(history, "normalized_entropy"), DOCS / "watch.svg")
+    for name, picture in (
+        ("learning_rate_that_grows", "watch"),
+        ("learning_rate_x_10", "watch_x_10"),
+    ):
+        history = read_history(folder / f"{name}-2.jsonl")
+        figures.save(figures.plot_history(history, "normalized_entropy"), DOCS / f"{picture}.svg")
 
 
 if __name__ == "__main__":

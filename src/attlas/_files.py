@@ -188,11 +188,22 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise AttlasError(
-            f"to write {path}",
-            (error.strerror or str(error)).lower(),
-            "make room or give the right to write there; what was saved before is safe",
-        ) from error
+        advice = "make room or give the right to write there; what was saved before is safe"
+        found = _described(error)
+        if isinstance(error, FileNotFoundError) and not path.parent.is_dir():
+            found, advice = f"no folder {path.parent}", "choose a folder that exists, or make it"
+        elif isinstance(error, IsADirectoryError):
+            advice = "choose another name"
+        raise AttlasError(f"to write {path}", found, advice) from error
+
+
+def _described(error: OSError) -> str:
+    """What is there in place of what was expected."""
+    if isinstance(error, IsADirectoryError):
+        return "a folder"
+    if isinstance(error, NotADirectoryError):
+        return "a file in place of a folder in that path"
+    return (error.strerror or str(error)).lower()
 
 
 @contextmanager
@@ -205,9 +216,7 @@ def explained_reading(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(
-            f"{what} at {path}", (error.strerror or str(error)).lower(), "check the path"
-        ) from error
+        raise DataError(f"{what} at {path}", _described(error), "check the path") from error
 
 
 def _remove_quietly(path: Path) -> None:

@@ -65,5 +65,5 @@ def test_a_refused_rename_leaves_no_temporary_file(
 
 
 def test_a_missing_folder_is_an_error_that_names_the_file(tmp_path: Path) -> None:
-    with pytest.raises(AttlasError, match=r"to write .*nowhere/file; got no such file"):
+    with pytest.raises(AttlasError, match=r"nowhere/file; got no folder .*nowhere; choose"):
         write_durably(tmp_path / "nowhere" / "file", b"")

@@ -1,6 +1,8 @@
 """Alarms: each names what happened, once until it clears."""
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from attlas.monitoring import (
     Thresholds,
     read_history,
 )
-from attlas.monitoring.alarms import KINDS, AlarmState, messages_of
+from attlas.monitoring.alarms import ADVICE, KINDS, AlarmState, messages_of
 
 HEALTHY = HeadStatistics(
     "encoder.0", 2, 100, visible=8.0, max_logit=4.0, entropy=1.5, normalized_entropy=0.7,
@@ -120,12 +122,12 @@ def test_every_alarm_says_where_when_what_and_what_to_do():
     (alarm,) = state.advance(400, [replace(HEALTHY, max_logit=132.4)])
     assert str(alarm) == (
         "step 400, layer 'encoder.0', head 2: the largest attention score is 132.4, above 100. "
-        "People lower the learning rate, normalise queries and keys (QK-norm), or clip their "
-        "weights (QK-clip)"
+        "Lower the learning rate, normalise queries and keys (QK-norm), or clip their weights "
+        "(QK-clip)"
     )
     for kind in KINDS:
         message = replace(alarm, kind=kind).message
-        assert "People" in message or "people" in message
+        assert message.endswith(f". {ADVICE[kind]}")
 
 
 def model():
@@ -190,7 +192,7 @@ def test_messages_name_the_worst_head_and_all_others():
     growth, mask = messages_of(alarms)
     assert growth.startswith(
         "step 7, layer 'b', head 0: the largest attention score is 130, above 100; "
-        "the same in 'a' heads 1, 2; 'b' head 3. People lower the learning rate"
+        "the same in 'a' heads 1, 2; 'b' head 3. Lower the learning rate"
     )
     assert mask == alarms[2].message
 
@@ -302,3 +304,54 @@ def test_a_logger_gets_one_number_a_name():
     assert numbers["attention/layers.1.self_attn/head_1/max_logit"] == head.max_logit
     assert numbers["attention/step"] == 1.0
     assert all(type(number) is float for number in numbers.values())
+
+
+def test_a_file_has_one_writer_at_a_time(tmp_path: Path):
+    path = tmp_path / "watch.jsonl"
+    with attlas.watch(model(), every=1, path=path) as first:
+        steps(first, first.model, 2)
+        content = path.read_bytes()
+        with pytest.raises(AttlasError, match="another watch that writes it"):
+            attlas.watch(model(), every=1, path=path, step=2)
+        code = (
+            f"import torch, attlas; attlas.watch(torch.nn.Linear(2, 2), path={str(path)!r}, step=2)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert "another watch that writes it" in done.stderr
+        assert path.read_bytes() == content
+        steps(first, first.model, 1)
+    assert [record["step"] for record in read_history(path)] == [1, 2, 3]
+    with attlas.watch(model(), every=1, path=path, step=3) as second:
+        steps(second, second.model, 1)
+    assert [record["step"] for record in read_history(path)] == [1, 2, 3, 4]
+
+
+def test_a_file_that_is_removed_meanwhile_is_written_anew(tmp_path: Path):
+    path = tmp_path / "watch.jsonl"
+    with attlas.watch(model(), every=1, path=path) as watch:
+        steps(watch, watch.model, 2)
+        path.unlink()
+        with pytest.warns(AttentionWarning, match=r"was removed.*from step 3 on"):
+            steps(watch, watch.model, 1)
+        steps(watch, watch.model, 1)
+    assert [record["step"] for record in read_history(path)] == [3, 4]
+    assert [record["step"] for record in watch.history] == [1, 2, 3, 4]
+
+
+def test_a_wrong_setting_is_an_error_before_the_training():
+    settings = [
+        {"log": "wandb"}, {"on_alarm": "print"}, {"thresholds": 5}, {"thresholds": ["max_logit"]},
+    ]  # fmt: skip
+    code = (
+        "import torch, attlas\n"
+        f"for setting in {settings}:\n"
+        "    try: attlas.watch(torch.nn.Linear(2, 2), **setting)\n"
+        "    except attlas.AttlasError as error: print(error)"
+    )
+    # A process of its own, whose types nobody checks.
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(settings)
+    for line, setting in zip(lines, settings, strict=True):
+        (name,) = setting
+        assert f"got {name}=" in line

@@ -152,6 +152,18 @@ def test_llama_with_grouped_queries_and_padding_on_either_side(kernel, left, mon
         check(reading, path, brute(layer, visible, seen, 0, scores=scores[number]))
 
 
+@pytest.mark.parametrize("name", ["t5", "bart"])
+def test_labels_say_which_queries_of_a_decoder_are_padding(name):
+    """As the collators of Hugging Face pad them, who give no mask of the decoder."""
+    ids, mask = padded_batch()
+    labels = ids[:, :6].masked_fill(~mask[:, :6].bool(), -100)
+    model = without_dropout(small_models.model(name))
+    reading, _ = step_of(model, input_ids=ids, attention_mask=mask, labels=labels)
+    decoders = [head for head in reading.heads if "decoder" in head.layer]
+    assert {head.queries for head in decoders} == {int((labels != -100).sum())}
+    assert bool((labels == -100).any())
+
+
 @pytest.mark.parametrize("kernel", ["eager", "sdpa"])
 def test_t5_with_biases_and_cross_attention(kernel):
     ids, mask = padded_batch()

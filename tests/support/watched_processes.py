@@ -6,6 +6,7 @@ Arguments: the folder for `rank-….json` and `watch.jsonl`, and how the model i
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,9 @@ def main(folder: Path, spread: str) -> None:
         found = str(error)
     (folder / f"rank-{rank}.json").write_text(json.dumps(found))
     watch.close()
+    # A thread of gloo still lets go of tensors, for which it needs the interpreter. The end of the
+    # model waits for that thread, and does not let go of the interpreter: both would wait for ever.
+    time.sleep(0.2)
     dist.destroy_process_group()
 
 

@@ -135,6 +135,11 @@ def test_alarms_are_reported_on_the_screen(
     assert "; the same in 'encoder.layers.0.self_attention' head" in line
 
 
+def test_thresholds_without_a_reading_are_an_error_of_the_recipe() -> None:
+    with pytest.raises(AttlasError, match=r"training\.watch\.every.*max_logit alone"):
+        recipe(watch={"max_logit": 3.0})
+
+
 def test_a_wrong_threshold_is_an_error_of_the_recipe() -> None:
     with pytest.raises(AttlasError, match=r"training\.watch\.min_entropy"):
         recipe(watch={"every": 4, "min_entropy": 3})

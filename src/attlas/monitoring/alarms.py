@@ -58,6 +58,7 @@ class Alarm:
 
     Args:
         step: The step that was read.
+        layer: The path of the module.
         head: None = the layer as a whole.
         name: The statistic; figure: its value (None: not finite); threshold: the bound.
     """
@@ -79,6 +80,11 @@ class Alarm:
     def _finding(self) -> str:
         place = f"layer {self.layer!r}" + ("" if self.head is None else f", head {self.head}")
         value = "not finite" if self.figure is None else f"{self.figure:.4g}"
+        if self.name == "output":
+            return (
+                f"step {self.step}, module {self.layer!r}: of all modules, its output is the first "
+                "with NaN, so NaN begins there or just before"
+            )
         what = _WHAT[self.kind].format(figure=value, threshold=f"{self.threshold:g}")
         return f"step {self.step}, {place}: {what}"
 
@@ -111,8 +117,8 @@ _WHAT: Mapping[str, str] = {
     "constant_head": "all queries look at the same key: it receives {figure} of their weight, "
     "above {threshold}",
     "sink_growth": "the weight on the first token has grown to {figure}, above {threshold}",
-    "mask_diagonal": "the causal mask is off: it has the diagonal {figure}, as of torch.tril, and "
-    "not {threshold}",
+    "mask_diagonal": "the causal mask is shifted: it has the diagonal {figure}, as of torch.tril, "
+    "and not {threshold}",
     "context_error": "what the layer has read differs from attention to its own queries, keys and "
     "values by {figure} roundings of their type, above {threshold}: it is computed in a lower "
     "precision, or with another mask or scale",
@@ -120,20 +126,20 @@ _WHAT: Mapping[str, str] = {
     "what this layer reads",
 }
 ADVICE: Mapping[str, str] = {
-    "logit_growth": "People lower the learning rate, normalise queries and keys (QK-norm), or clip "
-    "their weights (QK-clip)",
-    "entropy_collapse": "People lower the learning rate, lengthen the warm-up, or normalise "
-    "queries and keys (QK-norm)",
-    "uniform_head": "People check its mask and its gradient, or remove the head",
-    "constant_head": "People check its mask and its inputs, or remove the head",
-    "sink_growth": "It is harmless in many language models; people check the mask, or add a key of "
+    "logit_growth": "Lower the learning rate, normalise queries and keys (QK-norm), or clip their "
+    "weights (QK-clip)",
+    "entropy_collapse": "Lower the learning rate, lengthen the warm-up, or normalise queries and "
+    "keys (QK-norm)",
+    "uniform_head": "Check its mask and its gradient, or remove the head",
+    "constant_head": "Check its mask and its inputs, or remove the head",
+    "sink_growth": "It is harmless in many language models. Else check the mask, or add a key of "
     "zeros or a learned sink",
-    "mask_diagonal": "With 1 each query sees the next token, with −1 none sees itself; people "
-    "check the mask and how the target is shifted",
-    "context_error": "People compute the softmax in float32; where exp(s) itself is in float16, it "
-    "is infinite for a score above 11.09",
-    "nonfinite": "People compute the softmax in float32, lower the learning rate, or look for rows "
-    "that a mask hides whole",
+    "mask_diagonal": "With 1 each query sees the next token, with −1 none sees itself. Check the "
+    "mask, and how the target is shifted",
+    "context_error": "Compute the softmax in float32. Where exp(s) itself is in float16, it is "
+    "infinite for a score above 11.09",
+    "nonfinite": "Compute the softmax in float32, lower the learning rate, or look for rows that a "
+    "mask hides whole",
 }
 
 
@@ -180,11 +186,17 @@ class AlarmState:
         self._first: dict[tuple[str, int], HeadStatistics] = {}
         self._dead: dict[tuple[str, str, int], int] = {}
 
-    def advance(self, step: int, heads: Iterable[HeadStatistics]) -> tuple[Alarm, ...]:
-        """The alarms that begin with this reading. One that goes on is not reported again."""
+    def advance(
+        self, step: int, heads: Iterable[HeadStatistics], nan_module: str | None = None
+    ) -> tuple[Alarm, ...]:
+        """The alarms that begin with this reading. One that goes on is not reported again.
+
+        Args:
+            nan_module: The first module whose output has NaN.
+        """
         heads = list(heads)
         new = []
-        for found, is_beyond in self._verdicts(step, heads):
+        for found, is_beyond in self._verdicts(step, heads, nan_module):
             key = found.kind, found.layer, found.head
             if not is_beyond:
                 self.active.pop(key, None)
@@ -193,9 +205,14 @@ class AlarmState:
                 new.append(found)
         return tuple(new)
 
-    def _verdicts(self, step: int, heads: list[HeadStatistics]) -> Iterator[tuple[Alarm, bool]]:
+    def _verdicts(
+        self, step: int, heads: list[HeadStatistics], nan_module: str | None
+    ) -> Iterator[tuple[Alarm, bool]]:
         """Every alarm whose figure is known, and whether its figure is beyond the threshold."""
-        yield from self._nonfinite(step, heads)
+        if nan_module is None:
+            yield from self._nonfinite(step, heads)
+        else:
+            yield from self._nan(step, nan_module)
         yield from self._masks(step, heads)
         yield from self._precision(step, heads)
         for head in heads:
@@ -218,9 +235,23 @@ class AlarmState:
                         is_beyond,
                     )
 
+    def _nan(self, step: int, module: str) -> Iterator[tuple[Alarm, bool]]:
+        """One alarm until nothing is NaN: after an update with NaN it is everywhere."""
+        if not any(kind == "nonfinite" for kind, _, _ in self.active):
+            alarm = Alarm(
+                step=step,
+                kind="nonfinite",
+                layer=module,
+                head=None,
+                name="output",
+                figure=None,
+                threshold=0.0,
+            )
+            yield alarm, True
+
     def _nonfinite(self, step: int, heads: list[HeadStatistics]) -> Iterator[tuple[Alarm, bool]]:
         """Only the first layer that is not finite is reported: later ones read what it wrote."""
-        counts: dict[str, int] = {}
+        counts: dict[str, int] = {layer: 0 for kind, layer, _ in self.active if kind == "nonfinite"}
         for head in heads:
             counts[head.layer] = counts.get(head.layer, 0) + head.nonfinite
         broken = [layer for layer, count in counts.items() if count]

@@ -17,9 +17,14 @@ from attlas._files import (
     stored_bytes,
     write_whole,
 )
-from attlas.errors import DataError, quoted
+from attlas.errors import AttlasError, DataError, quoted
 from attlas.monitoring.alarms import Alarm, messages_of
 from attlas.monitoring.statistics import FIGURES, HeadStatistics
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
 
 _COLUMNS = (
     "queries", "max_logit", "entropy", "normalized_entropy", "effective_keys", "first_share",
@@ -34,11 +39,13 @@ class Reading:
     Args:
         heads: In the order in which the model called their layers.
         alarms: Those that begin with this step.
+        nan_module: The path of the module whose output is the first with NaN; None = no output has.
     """
 
     step: int
     heads: Sequence[HeadStatistics]
     alarms: tuple[Alarm, ...] = ()
+    nan_module: str | None = None
 
     def __str__(self) -> str:
         """A table with a row for each head, and the alarms that begin."""
@@ -61,7 +68,7 @@ class Reading:
             "step": self.step,
             "alarms": [alarm.record() for alarm in self.alarms],
             "heads": heads,
-        }
+        } | ({} if self.nan_module is None else {"nan_module": self.nan_module})
 
     def flat(self, prefix: str = "attention") -> dict[str, float]:
         """One number a name, as loggers take them: "attention/encoder.0/head_3/entropy".
@@ -149,6 +156,7 @@ def _is_reading(record: Any) -> bool:
         type(record["step"]) is int
         and isinstance(record["alarms"], list)
         and all(map(_is_alarm, record["alarms"]))
+        and isinstance(record.get("nan_module"), str | None)
         and isinstance(heads, list)
         and all(
             isinstance(head, dict)
@@ -198,21 +206,54 @@ class GrowingHistory:
 
 
 class HistoryFile:
-    """Appends readings to a watch file; what a kill left of a last line is cut off."""
+    """Appends readings to a watch file; what a kill left of a last line is cut off.
+
+    One of them at a time may write a file.
+
+    Raises:
+        AttlasError: If another one writes it, in this process or in another.
+    """
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         with explained(self.path):
             self._descriptor = open_descriptor(self.path, os.O_RDWR | os.O_CREAT)
-            content = stored_bytes(self.path)
-            os.ftruncate(self._descriptor, content.rfind(b"\n") + 1)
-            os.lseek(self._descriptor, 0, os.SEEK_END)
+        try:
+            self._lock()
+            with explained(self.path):
+                content = stored_bytes(self.path)
+                os.ftruncate(self._descriptor, content.rfind(b"\n") + 1)
+                os.lseek(self._descriptor, 0, os.SEEK_END)
+        except BaseException:
+            self.close()
+            raise
 
-    def write(self, record: dict[str, Any]) -> None:
-        """Append one record, whole."""
+    def _lock(self) -> None:
+        if fcntl is None:  # Windows, where this was not tried
+            return
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AttlasError(
+                f"to write {self.path}",
+                "another watch that writes it",
+                "name another file; in the same program call close() of the other watch first",
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+
+    def write(self, record: dict[str, Any]) -> bool:
+        """Append one record, whole. Return False if the file was removed and is written anew."""
         line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        is_there = os.fstat(self._descriptor).st_nlink > 0
+        if not is_there:
+            self.close()
+            with explained(self.path):
+                self._descriptor = open_descriptor(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            self._lock()
         with explained(self.path):
             write_whole(self._descriptor, line)
+        return is_there
 
     def close(self) -> None:
         """Close the file."""

@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from attlas.errors import AttlasError, UnsupportedError
 from attlas.monitoring.alarms import Alarm, AlarmState, Thresholds, messages_of
 from attlas.monitoring.history import HistoryFile, Reading, head_statistics_of, read_history
+from attlas.monitoring.nan import Output, first_nan, first_nan_of_all, nan_flags, outputs_with_nan
 from attlas.monitoring.processes import of_all_processes
 from attlas.monitoring.reader import (
     StatisticsRecorder,
@@ -32,6 +33,9 @@ from attlas.recording.trace import is_integer
 
 Log = Callable[[dict[str, float]], object]
 OnAlarm = Callable[[Alarm], object] | Literal["warn"] | None
+
+IGNORED = -100
+"""The label of padding, as in PyTorch and Hugging Face."""
 
 _MANY_PASSES = 1_000
 """So many forward passes of one step look like a loop without `watch.step()`."""
@@ -61,6 +65,7 @@ class _Forward(threading.local):
 
     block: ExitStack | None = None
     recorder: StatisticsRecorder | None = None
+    outputs: list[Output] = []  # noqa: RUF012
     depth: int = 0
 
 
@@ -90,7 +95,7 @@ class Watch:
         self._step = step or 0
         self._forward = _Forward()
         self._lock = threading.Lock()
-        self._parts: list[tuple[Any, StatisticsRecorder]] = []
+        self._parts: list[tuple[Any, StatisticsRecorder, list[Output]]] = []
         self._hooks: list[Any] = []
         self._warned: set[str] = set()
         self._is_compiled = self._is_closed = False
@@ -174,7 +179,8 @@ class Watch:
         """Go on from the records of an earlier session: with their history and their alarms."""
         for record in records:
             self.history.append(record)
-            self._alarms.advance(record["step"], head_statistics_of(record))
+            heads = head_statistics_of(record)
+            self._alarms.advance(record["step"], heads, record.get("nan_module"))
 
     # The file.
 
@@ -233,10 +239,12 @@ class Watch:
         elif output is None and sys.exception() is not None:  # it has failed
             self._abandon()
         else:
+            self._forward.outputs += nan_flags(type(module).__name__, output)
             self._end(None)
 
     def _begin(self, masks: Sequence[TokenMask]) -> None:
         block = ExitStack()
+        self._forward.outputs = block.enter_context(outputs_with_nan(self.model))
         recorder = block.enter_context(recorded_statistics(self.model, masks))
         self._forward.block, self._forward.recorder, self._forward.depth = block, recorder, 0
 
@@ -247,7 +255,8 @@ class Watch:
         self._forward.block = self._forward.recorder = None
         block.close()
         with self._lock:
-            self._parts.append((len(self._parts) if order is None else order, recorder))
+            order = len(self._parts) if order is None else order
+            self._parts.append((order, recorder, self._forward.outputs))
             count = len(self._parts)
         if count == _MANY_PASSES:
             self._warn_once(
@@ -265,19 +274,27 @@ class Watch:
     # Readings.
 
     def _read(self) -> Reading | None:
-        recorders = [recorder for _, recorder in sorted(self._parts, key=lambda part: part[0])]
+        parts = sorted(self._parts, key=lambda part: part[0])
+        recorders = [recorder for _, recorder, _ in parts]
+        outputs = [output for _, _, each in parts for output in each]
         self._parts = []
         totals = self._gathered(recorders)
         self._warn_of_unread(recorders, is_empty=not totals)
         if not totals:
             return None
         heads = statistics_of(totals)
-        found = Reading(self._step, heads, self._alarms.advance(self._step, heads))
+        is_alone = self._size == 1
+        nan_module = first_nan(outputs) if is_alone else first_nan_of_all(outputs, self._group)
+        alarms = self._alarms.advance(self._step, heads, nan_module)
+        found = Reading(self._step, heads, alarms, nan_module)
         record = found.record()
         self.history.append(record)
         if self._is_main:
-            if self._file is not None:
-                self._file.write(record)
+            if self._file is not None and not self._file.write(record):
+                self._warn_once(
+                    f"{self._file.path} was removed while attlas.watch wrote it: a new one has "
+                    f"the readings from step {self._step:,} on, and `watch.history` has all"
+                )
             if self._log is not None:
                 self._log(found.flat())
             self._report(found.alarms)
@@ -355,6 +372,9 @@ def _masks_of(
         parameters = set()
     decodes = {"decoder_attention_mask", "decoder_input_ids"} & (parameters | set(named))
     mask = named.get("decoder_attention_mask" if decodes else "attention_mask")
+    labels = named.get("labels")
+    if mask is None and decodes and isinstance(labels, Tensor) and labels.ndim == 2:
+        mask = labels != IGNORED  # a query of the decoder is there to predict a label
     return [mask.detach() != 0] if isinstance(mask, Tensor) and mask.ndim == 2 else []
 
 
@@ -420,7 +440,22 @@ def watch(
         )
     if step is not None and not (is_integer(step) and step >= 0):
         raise AttlasError(
-            "the number of steps that were done before", f"step={step!r:.80}", "leave it out for 0"
+            "the number of steps that were done before",
+            f"step={step!r:.80}",
+            "pass step=0 for a new training",
+        )
+    for name, function, others in (("log", log, ()), ("on_alarm", on_alarm, ("warn",))):
+        if function is not None and function not in others and not callable(function):
+            raise AttlasError(
+                " or ".join([f"a function as {name}", *map(repr, others)]),
+                f"{name}={function!r:.80}",
+                "pass a function, such as print",
+            )
+    if not isinstance(thresholds, Mapping | Thresholds | None):
+        raise AttlasError(
+            "thresholds as a dict of their names and numbers",
+            f"thresholds={thresholds!r:.80}",
+            "pass for example thresholds={'max_logit': 50}",
         )
     if not isinstance(thresholds, Thresholds):
         thresholds = Thresholds.read(dict(thresholds or {}), "thresholds")

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from attlas.config import Config
 from attlas.decoding import DecodingConfig
-from attlas.errors import ConfigError
+from attlas.errors import ConfigError, join_names
 from attlas.metrics import BleuTokenizer, check_tokenizer
 from attlas.monitoring import Thresholds
 from attlas.training.averaging import AveragingConfig, LastAveraging, NoAveraging
@@ -100,6 +100,18 @@ class WatchConfig(Thresholds):
 
     every: int | None = Field(default=None, ge=1)
     """Updates between two readings; the first update is read, too. Left out: nothing is read."""
+
+    @model_validator(mode="after")
+    def _is_on(self) -> "WatchConfig":
+        fields = type(self).model_fields
+        changed = [n for n, field in fields.items() if getattr(self, n) != field.default]
+        if self.every is None and changed:
+            raise ConfigError(
+                "training.watch.every beside the other settings of training.watch",
+                f"{join_names(changed)} alone, so nothing would be read",
+                "set for example training.watch.every=50",
+            )
+        return self
 
 
 class TrainingConfig(Config):
