@@ -112,9 +112,11 @@ class Machine:
 
     Args:
         minutes: After so many no further case begins.
+        multi30k: The folder of that corpus.
     """
 
-    def __init__(self, minutes: float) -> None:
+    def __init__(self, minutes: float, multi30k: Path = Path("multi30k")) -> None:
+        self.multi30k = multi30k
         self._end = self._part_end = time.perf_counter() + 60 * minutes
         if not DRY and not torch.cuda.is_available():
             raise SystemExit("no CUDA device: try --dry-run")
@@ -377,11 +379,12 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument("--dry-run", action="store_true", help="toy sizes on a CPU")
     parser.add_argument("--minutes", type=float, default=8.0, help="no case begins later")
+    parser.add_argument("--multi30k", type=Path, default=Path("multi30k"), help="its folder")
     parser.add_argument("--out", type=Path, help="default: results_gpu.json; of a dry run, nowhere")
     given = parser.parse_args()
     cases = named_cases(given.cases, parser.error)
     parts = PARTS | {"training": partial(training, cases=cases)}
-    machine = Machine(given.minutes)
+    machine = Machine(given.minutes, given.multi30k)
     results: dict[str, Any] = {"of": card(), "parts": {}}
     out = given.out or (None if given.dry_run else HERE / "results_gpu.json")
     failed = False

@@ -1,15 +1,21 @@
 """Trainings of shipped recipes on a GPU, by the command, to a translation: parts of `gpu.py`.
 
-They read Multi30k from the folder `multi30k` of the current one, and are left out without it.
+They read Multi30k from the folder that `--multi30k` names, and are left out without it.
 """
 
 import json
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import attlas
+
+HOME = str(Path(attlas.__file__).resolve().parents[1])
+"""Where attlas is imported from, whatever folder a command runs in."""
 
 WAYS: dict[str, tuple[str, ...]] = {
     "bfloat16, CUDA graphs": ("training.autocast=bf16", "training.cuda_graphs=true"),
@@ -37,12 +43,14 @@ def trained(machine: Any, recipe: str) -> dict[str, Any]:
     """
     if machine.device.type == "cpu":
         return {"left out": "a dry run trains no recipe"}
-    if not Path("multi30k").is_dir():
-        return {"left out": "there is no folder multi30k here; docs/tutorials say how to fetch it"}
+    data: Path = machine.multi30k.resolve()
+    if not data.is_dir():
+        return {"left out": f"there is no folder {machine.multi30k}: name it by --multi30k"}
     found: dict[str, Any] = {}
     for way in machine.cases(WAYS, found):
         with TemporaryDirectory() as folder:
             run = Path(folder) / "run"
+            (Path(folder) / "multi30k").symlink_to(data)  # where the recipe looks for it
             command = [sys.executable, "-m", "attlas", "train", recipe, "--out", run]
             for setting in ("training.device=cuda", *WAYS[way]):
                 command += ["--set", setting]
@@ -53,6 +61,8 @@ def trained(machine: Any, recipe: str) -> dict[str, Any]:
                     capture_output=True,
                     text=True,
                     check=False,
+                    cwd=folder,
+                    env={**os.environ, "PYTHONPATH": HOME},
                     timeout=machine.seconds_left,
                 )
             except subprocess.TimeoutExpired:
