@@ -2,7 +2,8 @@
 
     python scripts/watch_faults.py FOLDER
 
-writes docs/how_to/watch_faults.json and watch.svg, and a watch file for each run into the folder.
+writes docs/how_to/watch_faults.json, watch.svg and watch_x_10.svg, and a watch file for each run
+into the folder.
 
 The model is trained on the corpus that comes with attlas. Each run is made for each seed: healthy,
 and with one fault. Runs of a seed have the same first weights and the same batches.
