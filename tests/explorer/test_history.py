@@ -48,7 +48,7 @@ def test_the_page_has_the_picture_the_alarms_and_the_last_reading(file: Path) ->
     assert 'src="heads.svg?statistic=max_logit&amp;step=50"' in page
     assert '<th scope="row">encoder.0 · 1</th><td>12</td><td class="chosen">50.12</td>' in page
     assert '<th scope="row">logit_growth</th><td>encoder.0 · 1</td><td>132.5</td>' in page
-    assert "People lower the learning rate" in page
+    assert "Lower the learning rate" in page
     assert "The first alarm: step 50, layer &#x27;encoder.0&#x27;, head 1: the largest" in page
     assert "1 alarm so far: logit_growth 1." in page
     assert "<b>max_logit</b>: the largest input of the softmax" in page
