@@ -1,8 +1,12 @@
 """Alarms: each names what happened, once until it clears."""
 
+import gc
 import math
+import os
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -306,24 +310,60 @@ def test_a_logger_gets_one_number_a_name():
     assert all(type(number) is float for number in numbers.values())
 
 
-def test_a_file_has_one_writer_at_a_time(tmp_path: Path):
+def test_a_file_has_one_writing_process_at_a_time(tmp_path: Path):
     path = tmp_path / "watch.jsonl"
     with attlas.watch(model(), every=1, path=path) as first:
         steps(first, first.model, 2)
         content = path.read_bytes()
-        with pytest.raises(AttlasError, match="another watch that writes it"):
-            attlas.watch(model(), every=1, path=path, step=2)
-        code = (
-            f"import torch, attlas; attlas.watch(torch.nn.Linear(2, 2), path={str(path)!r}, step=2)"
-        )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert "another watch that writes it" in done.stderr
+        code = f"attlas.watch(torch.nn.Linear(2, 2), path={str(path)!r}, step=2)"
+        command = [sys.executable, "-c", f"import torch, attlas; {code}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert "another process whose watch writes it" in done.stderr
         assert path.read_bytes() == content
         steps(first, first.model, 1)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     assert [record["step"] for record in read_history(path)] == [1, 2, 3]
-    with attlas.watch(model(), every=1, path=path, step=3) as second:
+
+
+def test_a_new_watch_takes_the_place_of_an_older_one_in_the_same_process(tmp_path: Path):
+    """As where a notebook runs a cell again."""
+    path = tmp_path / "watch.jsonl"
+    first = attlas.watch(model(), every=1, path=path)
+    steps(first, first.model, 2)
+    with attlas.watch(model(), every=1, path=path, step=2) as second:
+        steps(second, second.model, 1)
+        with pytest.warns(AttentionWarning, match="writes it no more"):
+            steps(first, first.model, 1)
         steps(second, second.model, 1)
     assert [record["step"] for record in read_history(path)] == [1, 2, 3, 4]
+    assert [record["step"] for record in first.history] == [1, 2, 3]
+
+
+def test_a_watch_that_nobody_holds_lets_go_of_its_file(tmp_path: Path):
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(5):
+        attlas.watch(model(), path=tmp_path / f"{number}.jsonl")
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_a_process_that_was_forked_meanwhile_does_not_keep_the_file(tmp_path: Path):
+    path = tmp_path / "watch.jsonl"
+    watch = attlas.watch(model(), every=1, path=path)
+    steps(watch, watch.model, 1)
+    child = os.fork()
+    if not child:
+        time.sleep(30)
+        os._exit(0)
+    try:
+        watch.close()
+        code = f"attlas.watch(torch.nn.Linear(2, 2), path={str(path)!r}, step=1)"
+        command = [sys.executable, "-c", f"import torch, attlas; {code}"]
+        assert subprocess.run(command, check=False).returncode == 0
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def test_a_file_that_is_removed_meanwhile_is_written_anew(tmp_path: Path):
@@ -331,11 +371,25 @@ def test_a_file_that_is_removed_meanwhile_is_written_anew(tmp_path: Path):
     with attlas.watch(model(), every=1, path=path) as watch:
         steps(watch, watch.model, 2)
         path.unlink()
-        with pytest.warns(AttentionWarning, match=r"was removed.*from step 3 on"):
+        with pytest.warns(AttentionWarning, match=r"was removed, and begins anew with step 3"):
             steps(watch, watch.model, 1)
         steps(watch, watch.model, 1)
     assert [record["step"] for record in read_history(path)] == [3, 4]
     assert [record["step"] for record in watch.history] == [1, 2, 3, 4]
+
+
+def test_a_folder_that_is_removed_meanwhile_does_not_stop_the_training(tmp_path: Path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with attlas.watch(model(), every=1, path=folder / "watch.jsonl") as watch:
+        steps(watch, watch.model, 1)
+        (folder / "watch.jsonl").unlink()
+        folder.rmdir()
+        with pytest.warns(AttentionWarning, match=r"cannot be made anew.*no folder"):
+            steps(watch, watch.model, 1)
+        with pytest.warns(AttentionWarning, match="writes it no more"):
+            steps(watch, watch.model, 1)
+    assert [record["step"] for record in watch.history] == [1, 2, 3]
 
 
 def test_a_wrong_setting_is_an_error_before_the_training():

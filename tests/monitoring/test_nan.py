@@ -2,6 +2,7 @@
 
 import math
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from torch import nn
 
 import attlas
 from attlas.monitoring import read_history
-from attlas.monitoring.nan import first_nan, outputs_with_nan
+from attlas.monitoring.nan import first_nan, nan_flags, outputs_with_nan
 
 
 def model():
@@ -144,3 +145,47 @@ def test_outputs_of_other_threads_are_not_taken():
         watched(x)
     assert len(outputs) > 0
     assert first_nan(outputs) is None
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        torch.ones(2, device="meta"),
+        torch.ones(2).to_sparse(),
+        torch.ones(2, dtype=torch.int64),
+        "text",
+        None,
+    ],
+    ids=["meta", "sparse", "ids", "text", "none"],
+)
+def test_what_cannot_be_asked_is_left_out(output):
+    assert nan_flags("a", output) == []
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_nested_tensors_are_left_out():
+    assert nan_flags("a", torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])) == []
+
+
+def test_outputs_are_found_in_lists_mappings_and_dataclasses():
+    @dataclass
+    class Output:
+        hidden: torch.Tensor
+        others: tuple
+
+    bad = torch.tensor([1.0, math.nan])
+    for output in ([bad], {"a": (bad,)}, Output(torch.ones(2), (bad,))):
+        assert first_nan(nan_flags("a", output)) == "a"
+
+
+def test_a_reader_that_fails_leaves_no_hook(monkeypatch):
+    def fail(*_):
+        raise KeyError
+
+    watched = model()
+    watch = attlas.watch(watched, every=1)
+    monkeypatch.setattr("attlas.monitoring.monitor.recorded_statistics", fail)
+    with pytest.raises(KeyError):
+        watched(torch.randn(2, 5, 16))
+    assert not any(bool(m._forward_hooks) for m in watched.layers.modules())
+    watch.close()

@@ -385,6 +385,28 @@ def test_the_greatest_weights_come_in_their_order(case: str, on_cpu: Given) -> N
     torch.testing.assert_close(weights.double(), expected, atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool], ids=str)
+def test_nothing_is_read_past_the_end_of_a_bias(
+    dtype: torch.dtype, without: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """37 keys are no multiple of a block."""
+    bias = torch.randn(1, 1, 64, 37) if dtype == torch.float32 else random_mask(0.9, 1, 1, 64, 37)
+    attention_map = example(queries=64, keys=37, batch=1, bias=bias)
+    loaded, size = list[int](), bias.element_size()
+    plain = interpreter.InterpreterBuilder.create_masked_load
+
+    def load(self: Any, pointers: Any, mask: Any, *given: Any) -> Any:
+        loaded.extend(pointers.data[mask.data].ravel().tolist())
+        return plain(self, pointers, mask, *given)
+
+    monkeypatch.setattr(interpreter.InterpreterBuilder, "create_masked_load", load)
+    attention_map.summary("entropy", "received", "count_above", threshold=0.01)
+    first = bias.data_ptr()
+    near = [place for place in loaded if first <= place < first + bias.numel() * size + 64 * size]
+    assert near
+    assert max(near) < first + bias.numel() * size
+
+
 def test_the_first_of_equal_scores_is_the_greatest_whatever_block_is_read_first() -> None:
     """The blocks at the edges of a window are read after those that are seen whole."""
     attention_map = example(window(40), queries=90, keys=90)

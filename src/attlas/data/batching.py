@@ -301,7 +301,7 @@ class LabelledBatch:
             on_device(self.source_mask, device),
             on_device(self.labels, device),
             self.indices,
-            None if self.class_weights is None else self.class_weights.to(device),
+            None if self.class_weights is None else on_device(self.class_weights, device),
         )
 
 

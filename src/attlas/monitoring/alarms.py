@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field
 
+from attlas._text import count_noun
 from attlas.config import Config
 from attlas.monitoring.statistics import HeadStatistics
 
@@ -73,8 +74,12 @@ class Alarm:
 
     @property
     def message(self) -> str:
-        """What happened, and what people do about it."""
-        return f"{self._finding}. {ADVICE[self.kind]}"
+        """What happened, and what to do about it."""
+        return f"{self._finding}. {self._advice}"
+
+    @property
+    def _advice(self) -> str:
+        return _ADVICE_FOR_OUTPUT if self.name == "output" else ADVICE[self.kind]
 
     @property
     def _finding(self) -> str:
@@ -83,7 +88,7 @@ class Alarm:
         if self.name == "output":
             return (
                 f"step {self.step}, module {self.layer!r}: of all modules, its output is the first "
-                "with NaN, so NaN begins there or just before"
+                "with NaN, so NaN begins there, or in the code between it and the module before"
             )
         what = _WHAT[self.kind].format(figure=value, threshold=f"{self.threshold:g}")
         return f"step {self.step}, {place}: {what}"
@@ -132,8 +137,8 @@ ADVICE: Mapping[str, str] = {
     "keys (QK-norm)",
     "uniform_head": "Check its mask and its gradient, or remove the head",
     "constant_head": "Check its mask and its inputs, or remove the head",
-    "sink_growth": "It is harmless in many language models. Else check the mask, or add a key of "
-    "zeros or a learned sink",
+    "sink_growth": "It is harmless in many language models. If you do not expect it, check the "
+    "mask, or add a key of zeros or a learned sink",
     "mask_diagonal": "With 1 each query sees the next token, with −1 none sees itself. Check the "
     "mask, and how the target is shifted",
     "context_error": "Compute the softmax in float32. Where exp(s) itself is in float16, it is "
@@ -143,6 +148,10 @@ ADVICE: Mapping[str, str] = {
 }
 
 
+_ADVICE_FOR_OUTPUT = (
+    "Look there for a division by 0, a logarithm or root of a negative number, a number too large "
+    "for its type, or a row that a mask hides whole. Else lower the learning rate"
+)
 _PLACES = 6
 """So many layers a message names one by one."""
 
@@ -173,8 +182,9 @@ def _message(alike: Sequence[Alarm]) -> str:
         for layer, heads in layers.items()
     ]
     if len(places) > _PLACES:
-        places[_PLACES:] = [f"{len(places) - _PLACES} more layers (see `alarms` of the reading)"]
-    return f"{worst._finding}; the same in {'; '.join(places)}. {ADVICE[worst.kind]}"
+        more = count_noun(len(places) - _PLACES, "more layer")
+        places[_PLACES:] = [f"{more} (see `alarms` of the reading)"]
+    return f"{worst._finding}; the same in {'; '.join(places)}. {worst._advice}"
 
 
 class AlarmState:

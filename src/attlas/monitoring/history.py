@@ -4,10 +4,12 @@ import json
 import math
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import NoneType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+from weakref import WeakValueDictionary
 
 from attlas._files import (
     explained,
@@ -40,6 +42,7 @@ class Reading:
         heads: In the order in which the model called their layers.
         alarms: Those that begin with this step.
         nan_module: The path of the module whose output is the first with NaN; None = no output has.
+            Of the model itself it is the name of its type.
     """
 
     step: int
@@ -205,21 +208,44 @@ class GrowingHistory:
         return self._history
 
 
+def _locks(descriptor: int) -> bool:
+    """Return True if this process may write the file alone, as far as the system can say."""
+    if fcntl is None:  # Windows, where this was not tried
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
+def _unlock(descriptor: int) -> None:
+    if fcntl is not None:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
 class HistoryFile:
     """Appends readings to a watch file; what a kill left of a last line is cut off.
 
-    One of them at a time may write a file.
+    One of them at a time writes a file. A new one takes the place of an older one in the same
+    process, as where a notebook runs a cell again.
 
     Raises:
-        AttlasError: If another one writes it, in this process or in another.
+        AttlasError: If another process writes the file.
     """
+
+    _in_this_process: ClassVar[WeakValueDictionary[tuple[int, int], "HistoryFile"]] = (
+        WeakValueDictionary()
+    )
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        with explained(self.path):
-            self._descriptor = open_descriptor(self.path, os.O_RDWR | os.O_CREAT)
+        self._descriptor = -1
+        self._open()
         try:
-            self._lock()
             with explained(self.path):
                 content = stored_bytes(self.path)
                 os.ftruncate(self._descriptor, content.rfind(b"\n") + 1)
@@ -228,38 +254,53 @@ class HistoryFile:
             self.close()
             raise
 
-    def _lock(self) -> None:
-        if fcntl is None:  # Windows, where this was not tried
-            return
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    def _open(self) -> None:
+        """Open the file and lock it."""
+        with explained(self.path):
+            self._descriptor = open_descriptor(self.path, os.O_RDWR | os.O_CREAT)
+            found = os.fstat(self._descriptor)
+        key = found.st_dev, found.st_ino
+        older = self._in_this_process.get(key)
+        if (
+            older is not None and older is not self
+        ):  # a new file may have the number of a removed one
+            older.close()
+        if not _locks(self._descriptor):
+            self.close()
             raise AttlasError(
                 f"to write {self.path}",
-                "another watch that writes it",
-                "name another file; in the same program call close() of the other watch first",
-            ) from None
-        except OSError:
-            pass  # a file system without locks
+                "another process whose watch writes it",
+                "pass another path, or wait until that process ends",
+            )
+        self._in_this_process[key] = self
 
-    def write(self, record: dict[str, Any]) -> bool:
-        """Append one record, whole. Return False if the file was removed and is written anew."""
-        line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
-        is_there = os.fstat(self._descriptor).st_nlink > 0
-        if not is_there:
+    def write(self, record: dict[str, Any]) -> str | None:
+        """Append one record, whole. Return what is wrong with the file otherwise."""
+        if self._descriptor < 0:
+            return "this watch writes it no more, as another one does or it cannot be made"
+        problem = None
+        if os.fstat(self._descriptor).st_nlink == 0:
+            problem = f"it was removed, and begins anew with step {record['step']:,}"
             self.close()
-            with explained(self.path):
-                self._descriptor = open_descriptor(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-            self._lock()
+            try:
+                self._open()
+            except AttlasError as error:
+                return f"it was removed, and cannot be made anew ({error})"
+        line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
         with explained(self.path):
+            os.lseek(self._descriptor, 0, os.SEEK_END)
             write_whole(self._descriptor, line)
-        return is_there
+        return problem
 
     def close(self) -> None:
         """Close the file."""
         if self._descriptor >= 0:
+            _unlock(self._descriptor)  # a child that was forked meanwhile has the file open, too
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def __del__(self) -> None:
+        self.close()
 
     def __enter__(self) -> Self:
         return self

@@ -190,11 +190,12 @@ class Watch:
             self.resume([r for r in records if step is None or r["step"] <= step])
             if step is None and self.history:
                 self._step = self.history[-1]["step"]
-                self._warn_once(
-                    f"{path} has readings to step {self._step:,}, and this watch goes on from "
-                    f"there: for a training that goes on pass step={self._step}; for a new one "
-                    "name another file, or remove this one"
-                )
+                if self._is_main:
+                    self._warn_once(
+                        f"{path} has readings to step {self._step:,}, and this watch goes on from "
+                        f"there: for a training that goes on pass step={self._step}; for a new one "
+                        "pass another path, or remove this file"
+                    )
         if self._is_main:
             self._file = HistoryFile(path)
 
@@ -243,10 +244,11 @@ class Watch:
             self._end(None)
 
     def _begin(self, masks: Sequence[TokenMask]) -> None:
-        block = ExitStack()
-        self._forward.outputs = block.enter_context(outputs_with_nan(self.model))
-        recorder = block.enter_context(recorded_statistics(self.model, masks))
-        self._forward.block, self._forward.recorder, self._forward.depth = block, recorder, 0
+        with ExitStack() as block:
+            outputs = block.enter_context(outputs_with_nan(self.model))
+            recorder = block.enter_context(recorded_statistics(self.model, masks))
+            self._forward.block, self._forward.depth = block.pop_all(), 0
+        self._forward.recorder, self._forward.outputs = recorder, outputs
 
     def _end(self, order: Any) -> None:
         block, recorder = self._forward.block, self._forward.recorder
@@ -290,11 +292,10 @@ class Watch:
         record = found.record()
         self.history.append(record)
         if self._is_main:
-            if self._file is not None and not self._file.write(record):
-                self._warn_once(
-                    f"{self._file.path} was removed while attlas.watch wrote it: a new one has "
-                    f"the readings from step {self._step:,} on, and `watch.history` has all"
-                )
+            problem = None if self._file is None else self._file.write(record)
+            if self._file is not None and problem is not None:
+                text = f"{self._file.path}: {problem}; `watch.history` has all readings"
+                self._warn_once(text, stacklevel=4)
             if self._log is not None:
                 self._log(found.flat())
             self._report(found.alarms)
@@ -341,11 +342,11 @@ class Watch:
             found, advice = explain_empty_trace(self.model, recorders[0])
         self._warn_once(f"attlas.watch read nothing at step {self._step}: {found}; {advice}")
 
-    def _warn_once(self, text: str) -> None:
+    def _warn_once(self, text: str, stacklevel: int = 5) -> None:
         key = text.replace(f"step {self._step}", "")
         if key not in self._warned:
             self._warned.add(key)
-            warnings.warn(text, AttentionWarning, stacklevel=5)
+            warnings.warn(text, AttentionWarning, stacklevel=stacklevel)
 
 
 def _is_for_gradients(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
@@ -373,7 +374,8 @@ def _masks_of(
     decodes = {"decoder_attention_mask", "decoder_input_ids"} & (parameters | set(named))
     mask = named.get("decoder_attention_mask" if decodes else "attention_mask")
     labels = named.get("labels")
-    if mask is None and decodes and isinstance(labels, Tensor) and labels.ndim == 2:
+    is_ids = isinstance(labels, Tensor) and labels.ndim == 2 and not labels.is_floating_point()
+    if mask is None and decodes and is_ids:
         mask = labels != IGNORED  # a query of the decoder is there to predict a label
     return [mask.detach() != 0] if isinstance(mask, Tensor) and mask.ndim == 2 else []
 

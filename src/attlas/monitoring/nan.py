@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import torch
@@ -52,7 +53,10 @@ def nan_flags(path: str, output: Any) -> list[Output]:
 def _tensors_of(output: Any) -> Iterator[Tensor]:
     """The tensors of numbers in what a module has returned."""
     if isinstance(output, Tensor):
-        if output.is_floating_point() and output.layout == torch.strided:
+        # Others, such as nested ones and those of several devices, cannot be asked alike.
+        is_plain = type(output) in (Tensor, nn.Parameter) and not output.is_nested
+        is_there = output.layout == torch.strided and output.device.type != "meta"
+        if is_plain and is_there and output.is_floating_point():
             yield output
     elif isinstance(output, Mapping):
         for value in output.values():
@@ -60,6 +64,8 @@ def _tensors_of(output: Any) -> Iterator[Tensor]:
     elif isinstance(output, list | tuple):
         for value in output:
             yield from _tensors_of(value)
+    elif is_dataclass(output):
+        yield from _tensors_of([getattr(output, field.name) for field in fields(output)])
 
 
 def first_nan(outputs: Iterable[Output]) -> str | None:

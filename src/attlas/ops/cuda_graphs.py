@@ -26,7 +26,7 @@ def padded_length(length: int) -> int:
 # What is replayed.
 
 
-_CAPTURES = threading.Lock()
+_CAPTURES = threading.RLock()
 
 
 @runtime_checkable

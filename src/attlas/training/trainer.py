@@ -123,8 +123,8 @@ def note_unused_memory(peak: int | None, total: int | None, max_tokens: int) -> 
         return None
     return (
         f"the training took {peak / 2**20:,.0f} MiB of the GPU's {total / 2**20:,.0f}: a larger "
-        f"batching.max_tokens than {max_tokens:,} fits, and a GPU computes large batches faster; "
-        "the result depends on it"
+        f"batching.max_tokens than {max_tokens:,} would fit, and a GPU computes large batches "
+        "faster; the result depends on it"
     )
 
 

@@ -235,6 +235,8 @@ def _runs_on(index: int) -> bool:
         return False
     try:
         _try(torch.device("cuda", index))
+    except torch.OutOfMemoryError:
+        raise
     except Exception as error:  # a compiler, headers, a driver or rights may be missing
         _warn(error)
         return False
@@ -272,9 +274,7 @@ def kernels_of(
     """
     if not is_available(scores.query.device) or rows[0] >= rows[1] or not is_known(scores):
         return None
-    return attempt(
-        lambda: RowKernels(scores.of_rows(*rows), rows[0], names), scores, ("first pass",)
-    )
+    return attempt(lambda: RowKernels(scores.of_rows(*rows), rows[0], names), scores, sorted(names))
 
 
 def attempt(
@@ -287,7 +287,9 @@ def attempt(
     Args:
         names: The statistics that the work computes.
     """
-    key = (*names, scores.query.dtype, scores.query.shape[3])
+    bias = None if scores.bias is None else scores.bias.dtype
+    options = bias, scores.softcap is None, scores.token_mask is None, bool(scores.band.marks)
+    key = (*names, scores.query.dtype, scores.query.shape[3], *options)
     if key in _failed:
         return None
     try:

@@ -4,9 +4,9 @@ A first pass goes through the keys of a block of queries, as flash attention doe
 running maximum and rescales its sums where the maximum grows. It leaves the maximum m of the scores
 of each row and 1 / l, with l = Σ exp(s − m). So a later pass has each weight as exp(s − m) / l.
 
-Most blocks are seen whole: every query of the block sees every key. They come first, in a loop
-that asks nothing about places. The blocks at the edges come in a second loop. Both are one text, of
-which Triton makes two loops (`EDGE` in `tl.static_range`).
+Most blocks are fully visible: every query of the block sees every key. They come first, in a loop
+without bounds checks. The blocks at the edges come in a second loop. Both loops are written once,
+and Triton unrolls them (`EDGE` in `tl.static_range`).
 
 A sum over queries has one program for each block of keys. No number is added to by two programs, so
 results are the same bits each time.
@@ -125,8 +125,8 @@ def _score(
 ):  # fmt: skip
     """Scores of these products, and which of them are seen; `query` and `key` broadcast.
 
-    EDGE: a place may be outside, or beyond the band. If not, a query may be outside all the same,
-    of which nothing is kept.
+    EDGE: the block is at an edge: a query or a key may be outside, or beyond the band. If not, some
+    of the other side may be outside all the same; nothing of them is kept.
     """
     scores = dots * scale
     if SOFTCAP:
@@ -159,10 +159,7 @@ def _score(
     if BIAS != "none":
         # A mask of places alone: with one of what is seen, each number would be a load of its own.
         places = bias + query.to(tl.int64) * bias_row + key.to(tl.int64) * bias_key
-        if EDGE:
-            added = tl.load(places, mask=is_query & is_key, other=0)
-        else:
-            added = tl.load(places, mask=is_query, other=0)
+        added = tl.load(places, mask=is_query & is_key, other=0)
         if BIAS == "mask":
             seen = seen & (added != 0)
         else:
@@ -177,7 +174,7 @@ def _score(
 def _weights(scores, seen, maximum, inverse):
     """exp(s − m) / l, and 0 where a key is not seen.
 
-    A product of another order, or s − m in one rounding, may be above 0.
+    By a rounding, s − m may come out above 0: the sum of a product may be in another order here.
     """
     centred = tl.where(seen, scores - tl.where(seen, maximum, 0.0), float("-inf"))
     return tl.minimum(tl.exp(centred), 1.0) * tl.where(seen, inverse, 0.0)
@@ -225,7 +222,7 @@ def row_pass(
     low, full_low, full, before, after = _blocks_of_keys(
         first, queries, num_keys, offset, back, ahead, ROWS, KEYS
     )
-    for edge in tl.static_range(2):  # 0: blocks that are seen whole; 1: the others
+    for edge in tl.static_range(2):  # 0: fully visible blocks; 1: the others
         if edge:
             blocks_here = before + after
         else:
