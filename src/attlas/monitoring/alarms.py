@@ -114,6 +114,13 @@ class Alarm:
         }
 
 
+def _of_layer(
+    step: int, kind: AlarmKind, layer: str, name: str, figure: float | None, threshold: float
+) -> Alarm:
+    """An alarm of a layer as a whole."""
+    return Alarm(step, kind, layer, None, name, figure, threshold)
+
+
 _WHAT: Mapping[str, str] = {
     "logit_growth": "the largest attention score is {figure}, above {threshold}",
     "entropy_collapse": "the normalised entropy has fallen to {figure}, below {threshold}",
@@ -248,15 +255,7 @@ class AlarmState:
     def _nan(self, step: int, module: str) -> Iterator[tuple[Alarm, bool]]:
         """One alarm until nothing is NaN: after an update with NaN it is everywhere."""
         if not any(kind == "nonfinite" for kind, _, _ in self.active):
-            alarm = Alarm(
-                step=step,
-                kind="nonfinite",
-                layer=module,
-                head=None,
-                name="output",
-                figure=None,
-                threshold=0.0,
-            )
+            alarm = _of_layer(step, "nonfinite", module, "output", None, 0.0)
             yield alarm, True
 
     def _nonfinite(self, step: int, heads: list[HeadStatistics]) -> Iterator[tuple[Alarm, bool]]:
@@ -269,15 +268,7 @@ class AlarmState:
         for layer, count in counts.items():
             begins = bool(count) and layer == broken[0] and not known
             is_active = ("nonfinite", layer, None) in self.active
-            alarm = Alarm(
-                step=step,
-                kind="nonfinite",
-                layer=layer,
-                head=None,
-                name="nonfinite",
-                figure=float(count),
-                threshold=0.0,
-            )
+            alarm = _of_layer(step, "nonfinite", layer, "nonfinite", float(count), 0.0)
             yield alarm, begins or (is_active and bool(broken))
 
     def _masks(self, step: int, heads: list[HeadStatistics]) -> Iterator[tuple[Alarm, bool]]:
@@ -291,14 +282,13 @@ class AlarmState:
             if wrong.setdefault(head.layer, None) is None and is_wrong:
                 wrong[head.layer] = head.mask_diagonal
         for layer, diagonal in wrong.items():
-            alarm = Alarm(
-                step=step,
-                kind="mask_diagonal",
-                layer=layer,
-                head=None,
-                name="mask_diagonal",
-                figure=None if diagonal is None else float(diagonal),
-                threshold=float(bound),
+            alarm = _of_layer(
+                step,
+                "mask_diagonal",
+                layer,
+                "mask_diagonal",
+                None if diagonal is None else float(diagonal),
+                float(bound),
             )
             yield alarm, diagonal is not None
 
@@ -310,15 +300,7 @@ class AlarmState:
             if head.context_error is not None and not head.nonfinite:
                 errors[head.layer] = max(head.context_error, errors.get(head.layer, 0.0))
         for layer, error in errors.items():
-            alarm = Alarm(
-                step=step,
-                kind="context_error",
-                layer=layer,
-                head=None,
-                name="context_error",
-                figure=error,
-                threshold=bound,
-            )
+            alarm = _of_layer(step, "context_error", layer, "context_error", error, bound)
             yield alarm, error > bound
 
     def _of_head(
